@@ -1,0 +1,1 @@
+"""The kernel library: each overlapped kernel once, written against ``tdsim.lang`` only."""

@@ -1,0 +1,30 @@
+"""NumPy references: from the inputs of all ranks to the outputs of all ranks."""
+
+import numpy as np
+
+from tdsim import lang as td
+
+
+def allgather(tensors: td.Arrays) -> td.Arrays:
+    """Every rank ends with all shards, in rank order."""
+    gathered = np.concatenate(tensors["x"])
+    return {"y": [gathered for _ in tensors["x"]]}
+
+
+def reduce_scatter(tensors: td.Arrays) -> td.Arrays:
+    """Rank r ends with rows r of the float32 sum over ranks."""
+    total = sum(x.astype(np.float32) for x in tensors["x"])
+    return {"y": np.split(total, len(tensors["x"]))}
+
+
+def ag_gemm(tensors: td.Arrays) -> td.Arrays:
+    """Gathered a times each rank's columns of b."""
+    a = np.concatenate(tensors["a"]).astype(np.float32)
+    return {"c": [a @ b.astype(np.float32) for b in tensors["b"]]}
+
+
+def gemm_rs(tensors: td.Arrays) -> td.Arrays:
+    """Rows r of the sum over ranks of a times b."""
+    pairs = zip(tensors["a"], tensors["b"], strict=True)
+    total = sum(a.astype(np.float32) @ b.astype(np.float32) for a, b in pairs)
+    return {"c": np.split(total, len(tensors["a"]))}

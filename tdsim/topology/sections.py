@@ -1,0 +1,170 @@
+"""Sections of a machine file as specs: strict keys, units in strings, the rest from a preset.
+
+A section's keys are its spec's fields; a time's key has no ``_ps``, because its value has a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, get_args
+
+from tdsim.errors import TopologyError, UnknownNameError
+from tdsim.topology import quantity
+from tdsim.topology.specs import CollectiveSpec, GpuSpec, HostSpec, LinkKind, LinkSpec
+from tdsim.units import Bandwidth
+
+Reader = Callable[[object, str], object]
+Schema = Mapping[str, Reader]
+Spec = TypeVar("Spec", GpuSpec, HostSpec, CollectiveSpec)
+
+DTYPES = ("bf16", "fp16", "fp32", "fp8")
+
+
+def read_text(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise TopologyError(f"{value!r} is no text", where, "a name or sentence", "quote it")
+    return value
+
+
+def read_count(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise TopologyError(f"{value!r} is no count", where, "a whole number of at least 1")
+    return value
+
+
+def read_flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise TopologyError(f"{value!r} is neither true nor false", where, "true or false")
+    return value
+
+
+def read_fraction(value: object, where: str) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < float(value) <= 1:  # type: ignore[arg-type]
+        raise TopologyError(f"{value!r} is no fraction", where, "a number above 0, at most 1")
+    return float(value)  # type: ignore[arg-type]
+
+
+def read_bandwidth(value: object, where: str) -> Bandwidth:
+    return Bandwidth(quantity.parse(value, quantity.BANDWIDTH, where))
+
+
+def read_time(value: object, where: str) -> int:
+    return quantity.parse(value, quantity.TIME, where)
+
+
+def read_size(value: object, where: str) -> int:
+    return quantity.parse(value, quantity.SIZE, where)
+
+
+def read_compute(value: object, where: str) -> int:
+    return quantity.parse(value, quantity.COMPUTE, where)
+
+
+def read_kind(value: object, where: str) -> str:
+    kinds = get_args(LinkKind)
+    if value not in kinds:
+        raise UnknownNameError("kind of link", str(value), kinds, where)
+    return str(value)
+
+
+def read_flops(value: object, where: str) -> dict[str, Any]:
+    return read_section(dict.fromkeys(DTYPES, read_compute), value, where)
+
+
+GPU: Schema = {
+    "name": read_text,
+    "num_sms": read_count,
+    "flops": read_flops,
+    "mma_efficiency": read_fraction,
+    "hbm": read_bandwidth,
+    "hbm_bytes": read_size,
+    "l2": read_bandwidth,
+    "l2_bytes": read_size,
+    "sm_copy": read_bandwidth,
+    "copy_engines": read_count,
+    "copy_engine": read_bandwidth,
+    "local_copy": read_bandwidth,
+}
+HOST: Schema = {
+    "launch": read_time,
+    "launch_latency": read_time,
+    "copy_issue": read_time,
+    "stream_op": read_time,
+    "signal": read_time,
+    "nic_issue": read_time,
+    "connections": read_count,
+    "load_latency": read_time,
+    "barrier": read_time,
+}
+COLLECTIVE: Schema = {
+    "launch": read_time,
+    "scale_up": read_bandwidth,
+    "scale_out": read_bandwidth,
+    "hop": read_time,
+}
+LINK: Schema = {
+    "bandwidth": read_bandwidth,
+    "latency": read_time,
+    "ordered": read_flag,
+    "source": read_text,
+}
+
+
+def as_mapping(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise TopologyError(f"{value!r} is no section", where, "keys with values: 'key: value'")
+    return value
+
+
+def read_section(
+    schema: Schema, data: object, where: str, *, required: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The values of a section by key, each through its reader.
+
+    Raises `TopologyError` for a missing key and `UnknownNameError` for one not in *schema*.
+    """
+    section = as_mapping(data, where)
+    for key in section:
+        if key not in schema:
+            raise UnknownNameError("key", key, tuple(schema), where)
+    for key in required:
+        if key not in section:
+            raise missing_key(key, where)
+    return {key: schema[key](value, f"{where}, {key}") for key, value in section.items()}
+
+
+def missing_key(key: str, where: str, cure: str = "") -> TopologyError:
+    return TopologyError(f"missing key '{key}'", where, cure=cure or f"add '{key}: ...'")
+
+
+def derive(base: Spec, given: Mapping[str, Any], source: str) -> Spec:
+    """*base* with the values *given* by key, whose source is *source*."""
+    values = _by_field(base.__slots__, given)
+    sources = {**base.sources, **dict.fromkeys(values, source)}
+    return replace(base, **values, sources=sources)
+
+
+def new_gpu(given: Mapping[str, Any], source: str) -> GpuSpec:
+    """A GPU of its own, from a full section."""
+    return GpuSpec(**given, sources=dict.fromkeys(given, source))
+
+
+def link_of(
+    given: Mapping[str, Any], file: str, *, kind: LinkKind, base: LinkSpec | None = None
+) -> LinkSpec:
+    """A link of that *kind*: ordered unless it is InfiniBand, from *file* unless it says more."""
+    values = {"source": file, **_by_field(LinkSpec.__slots__, given)}
+    if base is None:
+        return LinkSpec(**{"ordered": kind != "ib", **values}, kind=kind)
+    changed = ", ".join(key for key in given if key != "source")
+    if "source" not in given:
+        values["source"] = f"{file}: {changed}; else {base.source}"
+    return replace(base, **values)
+
+
+def _by_field(names: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """*given* with the names of the spec's fields in place of the keys."""
+    fields = {name.removesuffix("_ps"): name for name in names}
+    return {fields[key]: value for key, value in given.items()}
