@@ -55,10 +55,10 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, choices: Sequence[str], where: str = "") -> None:
         close = difflib.get_close_matches(name, choices, n=1)
         super().__init__(
-            f"unknown {kind} '{name}'",
+            f"unknown {kind} {name!r}",
             where,
             f"one of {', '.join(choices)}" if choices else "none at all",
-            f"did you mean '{close[0]}'?" if close else "",
+            f"did you mean {close[0]!r}?" if close else "",
         )
         self.args = (kind, name, tuple(choices), where)
         self.kind, self.name, self.choices = kind, name, tuple(choices)

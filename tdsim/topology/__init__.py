@@ -1,6 +1,6 @@
 """Machines as immutable graphs of GPUs, switches and adapters; knows nothing of events.
 
-`machine` makes one from a name or a YAML file; `Machine.route` says how bytes get between ranks.
+`machine` makes one from a name or a YAML file; `Machine.route` is how bytes get between ranks.
 """
 
 from tdsim.topology.machine import Machine

@@ -2,7 +2,7 @@
 
 `rail_optimized` puts the GPUs of a node around one NVSwitch and, over several nodes, gives
 every GPU a PCIe switch and a NIC of its own; NIC *i* of every node meets leaf switch *i* (rail
-*i*), and one non-blocking spine joins the rails. `shared_gpu` splits one GPU between several PEs.
+*i*), and one non-blocking spine joins the rails. `shared_gpu` splits one GPU between PEs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
+from tdsim.errors import TopologyError
 from tdsim.topology.machine import Machine
 from tdsim.topology.specs import CollectiveSpec, GpuSpec, HostSpec, LinkSpec
 from tdsim.units import Bandwidth
+
+MAX_GPUS = 16384
+"""Above this a machine takes longer to build than a simulation of it could be worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,17 @@ class SharedHub:
     copy_engine: Bandwidth
     """One copy engine, both ends on this GPU."""
     copy_engine_source: str
+
+
+def check_size(nodes: int, gpus_per_node: int, where: str) -> None:
+    """Raises `TopologyError` unless a machine of that size can be built."""
+    if nodes < 1 or gpus_per_node < 1 or nodes * gpus_per_node > MAX_GPUS:
+        raise TopologyError(
+            f"{nodes} nodes of {gpus_per_node} GPUs",
+            where,
+            f"at least one node and one GPU in it, and at most {MAX_GPUS} GPUs in all",
+            "change the numbers",
+        )
 
 
 def rail_optimized(platform: Platform, *, name: str, nodes: int, gpus_per_node: int) -> Machine:

@@ -1,4 +1,4 @@
-"""A machine's graph as a user's list of links, checked so that every GPU reaches every other."""
+"""A machine's graph from a list of links, checked so that every GPU reaches every other."""
 
 from __future__ import annotations
 
@@ -29,20 +29,24 @@ def free_graph(entries: object, *, world: int, file: str) -> nx.DiGraph[str]:
     """
     where = f"{file}, links"
     if not isinstance(entries, list):
-        raise TopologyError(f"{entries!r} is no list", where, "one '- {from: ..., to: ...}' each")
+        raise TopologyError(
+            f"{entries!r} is no list", where, "one '- {from: ..., to: ...}' each"
+        )
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(f"gpu{rank}" for rank in range(world))
     for index, entry in enumerate(entries):
         _add(graph, entry, f"{where}[{index}]", world, file)
     _check_routes(graph, world, where)
-    return nx.freeze(graph)
+    nx.freeze(graph)
+    return graph
 
 
 def _add(graph: nx.DiGraph[str], entry: object, where: str, world: int, file: str) -> None:
     given: dict[str, Any] = sections.read_section(_ENTRY, entry, where, required=_REQUIRED)
     ends = (given.pop("from"), given.pop("to"))
     both_ways = not given.pop("one_way", False)
-    link = sections.link_of(given, file, kind=given.pop("kind"))
+    kind = given.pop("kind")
+    link = sections.new_link(given, file, kind)
     for end in ends:
         _check_endpoint(end, where, world)
     if ends[0] == ends[1]:
@@ -60,14 +64,20 @@ def _add(graph: nx.DiGraph[str], entry: object, where: str, world: int, file: st
 
 def _check_endpoint(end: str, where: str, world: int) -> None:
     if not _ENDPOINT.fullmatch(end):
-        raise TopologyError(f"{end!r} is no endpoint", where, "a kind and a number, such as nic3")
-    if is_gpu(end) and end not in {f"gpu{rank}" for rank in range(world)}:
+        raise TopologyError(
+            f"{end!r} is no endpoint", where, "a kind and a number, such as nic3"
+        )
+    if is_gpu(end) and not _is_rank(end.removeprefix("gpu"), world):
         raise TopologyError(
             f"{end} is none of the machine's GPUs",
             where,
             f"gpu0 to gpu{world - 1}",
             "change nodes or gpus_per_node, or the link",
         )
+
+
+def _is_rank(digits: str, world: int) -> bool:
+    return digits.isdecimal() and str(int(digits)) == digits and int(digits) < world
 
 
 def _check_routes(graph: nx.DiGraph[str], world: int, where: str) -> None:

@@ -77,10 +77,10 @@ class Machine:
                 links=(), latency_ps=0, bandwidth=self.gpu.hbm, ordered=True, kind="local"
             )
         if src not in self._paths:
-            self._paths[src] = _shortest_paths(self.graph, f"gpu{src}")
+            self._paths[src] = shortest_paths(self.graph, f"gpu{src}")
         path = self._paths[src].get(f"gpu{dst}")
         if path is None:
-            raise no_route(self.name, src, dst)
+            raise no_route(f"machine '{self.name}'", src, dst)
         links = tuple(itertools.pairwise(path))
         specs = [self.link(link) for link in links]
         return Route(
@@ -106,7 +106,7 @@ def is_gpu(endpoint: str) -> bool:
     return endpoint.startswith("gpu")
 
 
-def _shortest_paths(graph: nx.DiGraph[str], source: str) -> dict[str, Path]:
+def shortest_paths(graph: nx.DiGraph[str], source: str) -> dict[str, Path]:
     """The best path from *source* to every endpoint; endpoints' names decide between equals."""
     best: dict[str, Path] = {}
     heap: list[tuple[int, int, Path]] = [(0, 0, (source,))]

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 
 from tdsim.errors import TopologyError, UnknownNameError
-from tdsim.topology.builders import rail_optimized, shared_gpu
+from tdsim.topology.builders import check_size, rail_optimized, shared_gpu
 from tdsim.topology.machine import Machine
 from tdsim.topology.presets import H200_HUB, PLATFORMS
 from tdsim.topology.yaml_machine import load_yaml
 
 NODE_SIZE = 8
 """GPUs in a full node of the preset machines."""
-MAX_GPUS = 16384
 MAX_SHARED = 16
 
 _CLUSTER_NAME = re.compile(r"(?P<gpu>[a-z0-9]+?)x(?P<first>\d+)(?:x(?P<second>\d+))?")
@@ -35,7 +34,7 @@ def machine(name_or_path: str) -> Machine:
 
     Raises `UnknownNameError` or `TopologyError`.
     """
-    if name_or_path.endswith((".yaml", ".yml")):
+    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         return load_yaml(name_or_path)
     if match := _SHARED_NAME.fullmatch(name_or_path):
         return _shared(name_or_path, int(match["ways"]))
@@ -78,13 +77,7 @@ def _sizes(name: str, first: str, second: str | None) -> tuple[int, int]:
 
 
 def _cluster(name: str, gpu: str, nodes: int, gpus_per_node: int) -> Machine:
-    if nodes < 1 or gpus_per_node < 1 or nodes * gpus_per_node > MAX_GPUS:
-        raise TopologyError(
-            f"{nodes} nodes of {gpus_per_node} GPUs",
-            f"topology '{name}'",
-            f"at least one node and one GPU in it, and at most {MAX_GPUS} GPUs in all",
-            "change the numbers in the name",
-        )
+    check_size(nodes, gpus_per_node, f"topology '{name}'")
     return rail_optimized(PLATFORMS[gpu], name=name, nodes=nodes, gpus_per_node=gpus_per_node)
 
 

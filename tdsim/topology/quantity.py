@@ -12,7 +12,7 @@ from tdsim.errors import TopologyError, UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What can be measured: its units as multiples of the whole unit that the model counts in."""
+    """What can be measured, with its units as multiples of the one that the model counts in."""
 
     name: str
     example: str
@@ -56,7 +56,7 @@ COMPUTE = Dimension(
     least=1,
 )
 
-_QUANTITY = re.compile(r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?)\s*(.*)", re.DOTALL)
+_QUANTITY = re.compile(r"([+-]?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?)\s*(.*)", re.DOTALL)
 
 
 def parse(value: object, dimension: Dimension, where: str) -> int:
@@ -71,7 +71,9 @@ def parse(value: object, dimension: Dimension, where: str) -> int:
         raise TopologyError(f"{value!r} is no {dimension.name}", where, expected)
     number, unit = match.groups()
     if not unit:
-        raise TopologyError(f"{value!r} has no unit", where, expected, "write the unit behind it")
+        raise TopologyError(
+            f"{value!r} has no unit", where, expected, "write the unit behind it"
+        )
     if unit not in dimension.units:
         raise UnknownNameError(f"unit of {dimension.name}", unit, tuple(dimension.units), where)
     amount = round(Fraction(number) * dimension.units[unit])

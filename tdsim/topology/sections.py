@@ -1,6 +1,6 @@
 """Sections of a machine file as specs: strict keys, units in strings, the rest from a preset.
 
-A section's keys are its spec's fields; a time's key has no ``_ps``, because its value has a unit.
+A section's keys are its spec's fields; a time's key has no ``_ps``: its value has a unit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ Schema = Mapping[str, Reader]
 Spec = TypeVar("Spec", GpuSpec, HostSpec, CollectiveSpec)
 
 DTYPES = ("bf16", "fp16", "fp32", "fp8")
+NEEDED_DTYPES = ("bf16", "fp16", "fp32")
+"""What every GPU must have; fp8 came with Hopper."""
 
 
 def read_text(value: object, where: str) -> str:
@@ -40,10 +42,9 @@ def read_flag(value: object, where: str) -> bool:
 
 
 def read_fraction(value: object, where: str) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < float(value) <= 1:  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise TopologyError(f"{value!r} is no fraction", where, "a number above 0, at most 1")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def read_bandwidth(value: object, where: str) -> Bandwidth:
@@ -112,10 +113,12 @@ LINK: Schema = {
 }
 
 
-def as_mapping(value: object, where: str) -> dict[str, object]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise TopologyError(f"{value!r} is no section", where, "keys with values: 'key: value'")
-    return value
+def read_mapping(value: object, where: str) -> dict[str, object]:
+    if value is None:
+        raise TopologyError("empty", where, "lines of 'key: value'")
+    if not isinstance(value, dict):
+        raise TopologyError(f"{value!r} is no section", where, "lines of 'key: value'")
+    return {str(key): item for key, item in value.items()}
 
 
 def read_section(
@@ -125,7 +128,7 @@ def read_section(
 
     Raises `TopologyError` for a missing key and `UnknownNameError` for one not in *schema*.
     """
-    section = as_mapping(data, where)
+    section = read_mapping(data, where)
     for key in section:
         if key not in schema:
             raise UnknownNameError("key", key, tuple(schema), where)
@@ -135,8 +138,8 @@ def read_section(
     return {key: schema[key](value, f"{where}, {key}") for key, value in section.items()}
 
 
-def missing_key(key: str, where: str, cure: str = "") -> TopologyError:
-    return TopologyError(f"missing key '{key}'", where, cure=cure or f"add '{key}: ...'")
+def missing_key(key: str, where: str) -> TopologyError:
+    return TopologyError(f"missing key '{key}'", where, cure=f"add '{key}: ...'")
 
 
 def derive(base: Spec, given: Mapping[str, Any], source: str) -> Spec:
@@ -151,17 +154,19 @@ def new_gpu(given: Mapping[str, Any], source: str) -> GpuSpec:
     return GpuSpec(**given, sources=dict.fromkeys(given, source))
 
 
-def link_of(
-    given: Mapping[str, Any], file: str, *, kind: LinkKind, base: LinkSpec | None = None
-) -> LinkSpec:
-    """A link of that *kind*: ordered unless it is InfiniBand, from *file* unless it says more."""
-    values = {"source": file, **_by_field(LinkSpec.__slots__, given)}
-    if base is None:
-        return LinkSpec(**{"ordered": kind != "ib", **values}, kind=kind)
-    changed = ", ".join(key for key in given if key != "source")
-    if "source" not in given:
-        values["source"] = f"{file}: {changed}; else {base.source}"
-    return replace(base, **values)
+def derive_link(base: LinkSpec, given: Mapping[str, Any], file: str) -> LinkSpec:
+    """*base* with the values *given* by key; the source says which are *file*'s."""
+    changed = [key for key in given if key != "source"]
+    if not changed:
+        return base
+    source = f"{file}: {', '.join(changed)}; else {base.source}"
+    return replace(base, **{"source": source, **_by_field(LinkSpec.__slots__, given)})
+
+
+def new_link(given: Mapping[str, Any], file: str, kind: LinkKind) -> LinkSpec:
+    """A link of that *kind* from a full section; ordered unless InfiniBand or it says."""
+    defaults = {"ordered": kind != "ib", "source": file}
+    return LinkSpec(**{**defaults, **_by_field(LinkSpec.__slots__, given)}, kind=kind)
 
 
 def _by_field(names: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:

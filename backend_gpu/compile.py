@@ -1,0 +1,160 @@
+"""Compile a kernel to a cubin: Triton alone, no GPU and no torch."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from tdsim.errors import UnknownNameError, UsageError
+from tdsim.lang import Kernel
+
+from .device import Facts
+from .externs import bitcode
+from .rebind import Binder
+from .specs import ArgSpec
+from .world import World
+
+SM90 = GPUTarget("cuda", 90, 32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What one thread (registers, stack) and one CTA (shared memory) of a kernel take.
+
+    Triton keeps tiles in registers, so a stack in a kernel without externs means spills.
+    """
+
+    registers: int
+    stack_bytes: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A kernel as machine code, with the texts it went through and what it needs."""
+
+    name: str
+    ttgir: str
+    ptx: str
+    cubin: bytes
+    externs: tuple[str, ...]
+    resources: Resources
+
+
+def compile_kernel(
+    kernel: Kernel,
+    args: Mapping[str, ArgSpec],
+    constexprs: Mapping[str, Any] | None = None,
+    *,
+    world: World,
+    num_warps: int = 8,
+    num_stages: int = 3,
+    target: GPUTarget = SM90,
+) -> Compiled:
+    """Compile *kernel* for *world*, with *args* and *constexprs* by parameter name.
+
+    NVSHMEM's bitcode is offered only to a world of several nodes, and linked only if the kernel
+    calls it.
+    """
+    binder = _binder(Facts(world, async_proxy=target.arch >= 90))
+    lowered = binder.lower(kernel)
+    values = {**_defaults(kernel, args), **(constexprs or {})}
+    _check_names(kernel, args, values)
+    constants = {name: binder.constant(value, kernel, name) for name, value in values.items()}
+    source = ASTSource(
+        lowered,
+        {p: args[p].signature() if p in args else "constexpr" for p in kernel.params},
+        constants,
+        _attributes(kernel, args),
+    )
+    options: dict[str, Any] = {"num_warps": num_warps, "num_stages": num_stages}
+    if not world.single_node:
+        options["extern_libs"] = {"nvshmem": str(bitcode())}
+    binary = triton.compile(source, target=target, options=options)
+    return _compiled(binary)
+
+
+@functools.cache
+def _binder(facts: Facts) -> Binder:
+    """One binder per world and chip, so that device functions are re-bound once."""
+    return Binder(facts)
+
+
+def _defaults(kernel: Kernel, args: Mapping[str, ArgSpec]) -> dict[str, Any]:
+    """The kernel's own values for parameters that are not in *args*."""
+    parameters = inspect.signature(kernel.fn).parameters.values()
+    return {
+        p.name: p.default for p in parameters if p.default is not p.empty and p.name not in args
+    }
+
+
+def _check_names(
+    kernel: Kernel, args: Mapping[str, ArgSpec], constants: Mapping[str, Any]
+) -> None:
+    """Every parameter is an argument or a constant, and every constexpr a constant."""
+    where = f"kernel {kernel.name}"
+    for name in {**args, **constants}:
+        if name not in kernel.params:
+            raise UnknownNameError("parameter", name, kernel.params, where)
+        if name in args and name in constants:
+            raise UsageError(
+                what=f"{name} is given as an argument and as a constant",
+                where=where,
+                expected="one of the two",
+                cure="take it out of the other",
+            )
+    for name in kernel.params:
+        if name in constants or (name in args and name not in kernel.constexprs):
+            continue
+        raise UsageError(
+            what=f"nothing is known of parameter {name}",
+            where=where,
+            expected="a value" if name in kernel.constexprs else "a spec or a value",
+            cure=f"add {name} to {'constexprs' if name in kernel.constexprs else 'args'}",
+        )
+
+
+def _attributes(kernel: Kernel, args: Mapping[str, ArgSpec]) -> dict[tuple[int, ...], Any]:
+    """Triton's alignment attributes, by the place of the leaf they hold for."""
+    return {
+        (kernel.params.index(name), *leaf): [["tt.divisibility", 16]]
+        for name, spec in args.items()
+        for leaf in spec.aligned_leaves()
+    }
+
+
+def _compiled(binary: Any) -> Compiled:
+    ttgir, cubin = binary.asm["ttgir"], binary.asm["cubin"]
+    registers, stack = _usage(cubin)
+    return Compiled(
+        name=binary.metadata.name,
+        ttgir=ttgir,
+        ptx=binary.asm["ptx"],
+        cubin=cubin,
+        externs=tuple(sorted(set(re.findall(r'symbol = "(\w+)"', ttgir)))),
+        resources=Resources(
+            registers=registers, stack_bytes=stack, shared_bytes=binary.metadata.shared
+        ),
+    )
+
+
+def _usage(cubin: bytes) -> tuple[int, int]:
+    """Registers and stack bytes per thread, as NVIDIA's tool reads them from *cubin*."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [triton.knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
+    assert found, text
+    return int(found[1]), int(found[2])

@@ -1,0 +1,62 @@
+"""NVSHMEM device calls, as Triton externs: only what leaves the node comes here.
+
+A ``_block`` call is made by all threads of a CTA together. The others act once per calling
+thread, so the caller must guard them with ``is_first_thread``. Each takes addresses as int64
+and returns nothing; the int32 result is only what an extern of Triton must have.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from triton.language import core
+
+from tdsim.errors import UsageError
+
+_I32, _I64 = core.int32, core.int64
+SIGNAL_SET: Any = core.constexpr(9)
+SIGNAL_ADD: Any = core.constexpr(10)
+
+
+def _extern(symbol: str, *types: Any) -> Any:
+    """A callable of device text that casts its arguments to *types* and calls *symbol*."""
+
+    def call(*args: Any, _semantic: Any = None) -> Any:
+        values = [
+            _semantic.cast(_semantic.to_tensor(arg), kind)
+            for arg, kind in zip(args, types, strict=True)
+        ]
+        symbols = {types: (symbol, _I32)}
+        return core.extern_elementwise("", "", values, symbols, False, _semantic=_semantic)
+
+    return core.extern(call)
+
+
+putmem_block = _extern("nvshmemx_putmem_block", _I64, _I64, _I64, _I32)
+putmem_nbi_block = _extern("nvshmemx_putmem_nbi_block", _I64, _I64, _I64, _I32)
+getmem_block = _extern("nvshmemx_getmem_block", _I64, _I64, _I64, _I32)
+_PUT_SIGNAL = (_I64, _I64, _I64, _I64, _I64, _I32, _I32)
+putmem_signal_block = _extern("nvshmemx_putmem_signal_block", *_PUT_SIGNAL)
+putmem_signal_nbi_block = _extern("nvshmemx_putmem_signal_nbi_block", *_PUT_SIGNAL)
+signal_op = _extern("nvshmemx_signal_op", _I64, _I64, _I32, _I32)
+fence = _extern("nvshmem_fence")
+quiet = _extern("nvshmem_quiet")
+barrier_all_block = _extern("nvshmemx_barrier_all_block")
+sync_all_block = _extern("nvshmemx_sync_all_block")
+
+
+def bitcode() -> Path:
+    """The installed NVSHMEM device library."""
+    package = importlib.util.find_spec("nvidia")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        path = Path(folder) / "nvshmem" / "lib" / "libnvshmem_device.bc"
+        if path.is_file():
+            return path
+    raise UsageError(
+        what="NVSHMEM's device library is not installed",
+        where="a kernel for several nodes",
+        expected="libnvshmem_device.bc of NVSHMEM 3.4.5",
+        cure="pip install nvidia-nvshmem-cu12==3.4.5",
+    )

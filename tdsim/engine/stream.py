@@ -1,0 +1,95 @@
+"""Streams and hardware queues: work in order, issued through a limited number of connections."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any
+
+import simpy
+
+Steps = Generator[simpy.Event, Any, None]
+Operation = Callable[[], Steps]
+
+
+class Connection:
+    """A hardware queue. Operations of all its streams are issued in the order of enqueueing."""
+
+    __slots__ = ("num_streams", "tail")
+
+    def __init__(self) -> None:
+        self.num_streams = 0
+        self.tail: simpy.Event | None = None
+
+
+class Stream:
+    """A CUDA stream: operations run one after another, each a generator of events.
+
+    An operation is issued when it completes; with several streams on one connection
+    (``CUDA_DEVICE_MAX_CONNECTIONS`` fewer than streams), a later one waits for that.
+    """
+
+    def __init__(self, env: simpy.Environment, name: str, connection: Connection) -> None:
+        self.env, self.name, self.connection = env, name, connection
+        self.state: Any = None
+        """Last segment of the timeline on this stream; owned by the simulator above."""
+        self._queue: deque[tuple[Operation, simpy.Event | None, simpy.Event | None]] = deque()
+        self._wake: simpy.Event | None = None
+        self.running = False
+        connection.num_streams += 1
+        env.process(self._run())
+
+    def enqueue(self, operation: Operation) -> None:
+        """Append *operation*; it runs when all earlier ones are complete."""
+        before = issued = None
+        if self.connection.num_streams > 1:
+            before, issued = self.connection.tail, simpy.Event(self.env)
+            self.connection.tail = issued
+        self._queue.append((operation, before, issued))
+        if self._wake is not None:
+            wake, self._wake = self._wake, None
+            wake.succeed()
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything enqueued so far is complete."""
+        return not self._queue and not self.running
+
+    def _run(self) -> Steps:
+        while True:
+            if not self._queue:
+                self._wake = simpy.Event(self.env)
+                yield self._wake
+            operation, before, issued = self._queue.popleft()
+            self.running = True
+            if before is not None and before.callbacks is not None:
+                yield before
+            yield from operation()
+            self.running = False
+            if issued is not None:
+                issued.succeed()
+
+
+class CopyEngines:
+    """The copy engines of one GPU: each carries one copy at a time, first come first served."""
+
+    def __init__(self, env: simpy.Environment, count: int) -> None:
+        self.env = env
+        self._free = list(range(count))[::-1]
+        self._waiting: deque[simpy.Event] = deque()
+
+    def acquire(self) -> Generator[simpy.Event, Any, int]:
+        """Wait for an engine and return its index."""
+        if self._free:
+            return self._free.pop()
+        turn = simpy.Event(self.env)
+        self._waiting.append(turn)
+        engine: int = yield turn
+        return engine
+
+    def release(self, engine: int) -> None:
+        """Hand *engine* to the next waiting copy, or leave it idle."""
+        if self._waiting:
+            self._waiting.popleft().succeed(engine)
+        else:
+            self._free.append(engine)

@@ -1,0 +1,76 @@
+"""What a stretch of computation costs: from counted work to picoseconds.
+
+A CTA counts the tensor-core work, bytes and elements of a stretch; at the end of it they become
+time as in a software pipeline: the longest of tensor cores, L2 and HBM, plus the latency of the
+first load, plus the stores. A stretch's duration is fixed when it ends its counting, from the
+CTAs resident at that moment (not a fluid flow).
+"""
+
+from __future__ import annotations
+
+import math
+
+from tdsim.topology import Machine
+from tdsim.units import PS_PER_S
+
+VECTOR_ELEMENTS_PER_S = 128 * 1_700_000_000
+"""Element-wise results of one SM: 128 lanes at 1.7 GHz (Hopper white paper: 128 FP32 cores)."""
+MAX_SM_SHARE = 2
+"""One SM's TMA loads reach at most this multiple of its fair L2 share (assumed)."""
+STORE_DRAIN_PS = 1_500_000
+"""Draining a tile's stores before the next tile starts in a loop that is not flattened: the
+gap between 741 and 694 TFLOP/s of the same GEMM on one H200 is 6 us a tile, of which the
+pipeline fill and the store's bytes are counted apart; the rest is this."""
+
+
+class Costs:
+    """Cost rates of one machine's GPUs, in picoseconds per unit."""
+
+    def __init__(self, machine: Machine, slowdown: float = 1.0) -> None:
+        gpu = machine.gpu
+        self.gpu, self.host = gpu, machine.host
+        self.num_sms = gpu.num_sms
+        self.slowdown = slowdown
+        self.l2_bytes_per_s = gpu.l2.bytes_per_s
+        self.hbm_bytes_per_s = gpu.hbm.bytes_per_s
+        self.sm_copy_per_s = gpu.sm_copy.bytes_per_s
+        self._mma: dict[tuple[int, int, int, str], int] = {}
+
+    def mma_ps(self, m: int, n: int, k: int, dtype: str) -> int:
+        """Tensor-core time of one m x n x k tile product on one SM."""
+        key = (m, n, k, dtype)
+        found = self._mma.get(key)
+        if found is None:
+            flops = self.gpu.flops.get(dtype, self.gpu.flops["fp32"])
+            rate = flops / self.num_sms * self.gpu.mma_efficiency
+            # wgmma works on 64 rows and at least 16 deep: less is padded
+            padded = 2 * max(m, 64) * max(n, 16) * max(k, 16)
+            found = self._mma[key] = round(padded * PS_PER_S / rate * self.slowdown)
+        return found
+
+    def stretch_ps(
+        self, mma: int, elements: int, loaded: int, hbm: int, stored: int, resident: int
+    ) -> int:
+        """Duration of a stretch with *resident* CTAs on the GPU.
+
+        *mma* in picoseconds; *loaded*, *hbm*, *stored* in bytes.
+        """
+        active = max(1, resident)
+        compute = mma + elements * PS_PER_S // VECTOR_ELEMENTS_PER_S
+        if loaded:
+            hbm = hbm if mma else loaded
+            fair = self.l2_bytes_per_s // active
+            share = min(fair, MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms)
+            hbm_share = min(self.hbm_bytes_per_s // active, share)
+            memory = max(loaded * PS_PER_S // share, hbm * PS_PER_S // hbm_share)
+            compute = max(compute, memory) + self.host.load_latency_ps
+        if stored:
+            share = min(self.hbm_bytes_per_s // active, 2 * self.sm_copy_per_s)
+            compute += stored * PS_PER_S // share
+            if mma:
+                compute += STORE_DRAIN_PS
+        return compute
+
+    def sharing(self, tiles_across: int) -> int:
+        """How many CTAs of a wave read the same operand tile: a wave is about square."""
+        return max(1, min(math.isqrt(self.num_sms), tiles_across))

@@ -1,0 +1,63 @@
+"""A kernel launch: its grid, its CTAs' progress, and where its time went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import simpy
+
+from tdsim.engine.sm import Grid
+from tdsim.engine.timeline import Segment
+from tdsim.lang import Kernel
+from tdsim.sim.cta import Cta
+
+
+class Launch:
+    """One launch of *kernel* on *rank*: submits its grid and happens (*done*) when all end."""
+
+    def __init__(
+        self,
+        world: Any,
+        rank: int,
+        kernel: Kernel,
+        grid: tuple[int, ...],
+        args: tuple[Any, ...],
+        ctas_per_sm: int,
+        role: str,
+        cause: Segment | None,
+    ) -> None:
+        self.world, self.rank, self.kernel = world, rank, kernel
+        self.grid, self.args, self.role, self.cause = grid, args, role, cause
+        self.count = 1
+        for n in grid:
+            self.count *= n
+        self.done = simpy.Event(world.env)
+        self.busy: Counter[int] = Counter()
+        self.waited = 0
+        self.last: Segment | None = cause
+        self.ctas: dict[int, Cta] = {}
+        self._left = self.count
+        self._cost = Grid(1, ctas_per_sm, self._start, "").cost
+        label = f"PE {rank} {kernel.name}"
+        world.launches.append(self)
+        world.gpus[rank].sms.submit(Grid(self.count, ctas_per_sm, self._start, label))
+
+    def _start(self, index: int, sm: int) -> None:
+        self.ctas[index] = Cta(self, index, sm)
+
+    def position(self, index: int, axis: int) -> int:
+        """Coordinate of instance *index* along *axis*; axis 0 varies fastest, as in CUDA."""
+        for size in self.grid[:axis]:
+            index //= size
+        return index % self.grid[axis] if axis < len(self.grid) else 0
+
+    def finished(self, cta: Cta) -> None:
+        """Take back the slot of *cta*; the last one ends the launch."""
+        del self.ctas[cta.index]
+        if cta.last is not None and (self.last is None or cta.last.end >= self.last.end):
+            self.last = cta.last
+        self.world.gpus[self.rank].sms.release(cta.sm, self._cost)
+        self._left -= 1
+        if self._left == 0:
+            self.done.succeed()

@@ -1,0 +1,252 @@
+"""One-sided copies, signals and barriers of a CTA: delivery with its order and its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import simpy
+
+from tdsim.engine.fiber import wait
+from tdsim.engine.timeline import Segment
+from tdsim.errors import ApiError
+from tdsim.sim.signals import STAYS_TRUE, SignalArray, Waiter
+from tdsim.sim.tile import View
+
+if TYPE_CHECKING:
+    from tdsim.sim.cta import Cta
+
+
+class Delivery:
+    """Data or a signal on its way to *pe*; *arrived* happens when it is visible there."""
+
+    __slots__ = ("arrived", "blocking", "pe")
+
+    def __init__(self, env: simpy.Environment, pe: int, blocking: bool) -> None:
+        self.arrived, self.pe, self.blocking = simpy.Event(env), pe, blocking
+
+
+class RemoteOps:
+    """What :mod:`tdsim.lang.remote` asks of a reader."""
+
+    def sleep_until(self: Cta, instant: int) -> None:
+        wait(self.env.timeout(instant - self.env.now))
+
+    def symm_at(self: Cta, view: View, pe: int) -> View:
+        self._check_pe(pe)
+        if not self.world.machine.reachable(self.rank, pe):
+            raise ApiError(
+                f"PE {pe} is on another node, so {self.name} cannot load or store there",
+                self.here(),
+                "use putmem or getmem between nodes",
+            )
+        return view.at(pe)
+
+    def rows(self: Cta, view: View, start: int, count: int) -> View:
+        return view.rows(start, count)
+
+    def after(self: Cta, token: Any, x: Any) -> Any:
+        return x
+
+    def put(
+        self: Cta, dst: View, src: View, pe: int, blocking: bool, signal: Any = None
+    ) -> None:
+        self._check_pe(pe)
+        self._check_copy(dst, src)
+        if signal is not None:
+            signal[0].check_index(signal[1], self.here)
+        self.flush()
+        self.world.puts += 1
+        self.clock += self.costs.host.nic_issue_ps if pe // self.world.node_size != self.my_node() else 0
+        data = src.data.copy() if blocking and src.data is not None else None
+        delivery = Delivery(self.env, pe, blocking)
+        gates = self._fences(pe)
+        begin, target = self.env.now, dst.at(pe)
+        issued, rank, name = self.last, self.rank, self.name
+        route = self.world.machine.route(rank, pe)
+        if signal is not None:
+            signal = (*signal[:2], signal[0].word_of(rank, signal[2]), *signal[2:])
+
+        def land(_: Any) -> None:
+            link = Segment(
+                "link", rank, f"to PE {pe}", begin, self.env.now, issued, f"{src.nbytes} bytes"
+            )
+            self.world.emit(link)
+            if target.data is not None:
+                target.data[...] = data if blocking else src.data
+            if signal is not None:
+                sig, i, word, value, op = signal
+                sig.update(pe, i, word if op == "set" else value, op, name, link)
+            delivery.arrived.succeed()
+
+        sent = self.world.transfer(src.nbytes, rank, pe, self.world.costs.sm_copy_per_s)
+        self.outstanding.append(delivery)
+        latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
+        self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
+        if blocking:
+            self._hold(sent, "link", f"put to PE {pe}")
+
+    def _hold(self: Cta, event: simpy.Event, kind: str, detail: str) -> None:
+        """Block on a transfer of this CTA's own; the time is the CTA's work, not a wait."""
+        begin = self.env.now
+        if event.callbacks is not None:
+            wait(event)
+        self.clock = max(self.clock, self.env.now)
+        self.mark = begin
+        self.note(detail)
+        if self.clock > self.env.now:
+            self.sleep_until(self.clock)
+
+    def get(self: Cta, dst: View, src: View, pe: int) -> None:
+        self._check_pe(pe)
+        self._check_copy(src, dst)
+        self.flush()
+        source = src.at(pe)
+        got = self.world.transfer(src.nbytes, pe, self.rank, self.costs.sm_copy_per_s)
+        self._hold(got, "link", f"get from PE {pe}")
+        route = self.world.machine.route(self.rank, pe)
+        self.clock += 2 * route.latency_ps
+        self.flush()
+        if dst.data is not None:
+            dst.data[...] = source.data
+
+    def move_remote(self: Cta) -> None:
+        """Move the bytes that loads and stores of peers' memory counted since the last flush."""
+        begin = self.env.now
+        events = []
+        cap = self.costs.sm_copy_per_s
+        for pe, nbytes in self.reads.items():
+            events.append(self.world.transfer(nbytes, pe, self.rank, cap))
+            self.clock += 2 * self.world.machine.route(self.rank, pe).latency_ps
+        for pe, (nbytes, stores) in self.writes.items():
+            sent = self.world.transfer(nbytes, self.rank, pe, cap)
+            events.append(sent)
+            delivery = Delivery(self.env, pe, True)
+            self.outstanding.append(delivery)
+            latency = self.world.machine.route(self.rank, pe).latency_ps
+            self.world.deliver(sent, latency, (), _storing(stores, delivery))
+        self.reads, self.writes = {}, {}
+        for event in events:
+            if event.callbacks is not None:
+                wait(event)
+        self.clock = max(self.clock, self.env.now)
+        self.mark = min(self.mark, begin)
+
+    def fence(self: Cta) -> None:
+        self.flush()
+        self.fenced = tuple(d for d in self.outstanding if not d.arrived.triggered)
+
+    def quiet(self: Cta) -> None:
+        self.flush()
+        begin = self.env.now
+        for delivery in self.outstanding:
+            if delivery.arrived.callbacks is not None:
+                wait(delivery.arrived)
+        self.outstanding = []
+        self.waited("wait", begin, None, "quiet")
+
+    def signal_op(self: Cta, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
+        self._check_pe(pe)
+        sig.check_index(i, self.here)
+        self.settle()
+        self.clock += self.costs.host.signal_ps
+        self.flush()
+        gates = tuple(
+            d.arrived
+            for d in self.outstanding
+            if (d.blocking or d in self.fenced) and not d.arrived.triggered
+        )
+        cause, name = self.last, self.name
+        word = sig.word_of(self.rank, value) if op == "set" else value
+        route = self.world.machine.route(self.rank, pe)
+
+        def land(_: Any) -> None:
+            self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
+            sig.update(pe, i, word, op, name, cause)
+
+        delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
+        self.world.deliver(None, delay, gates, land)
+
+    def signal_wait_until(self: Cta, sig: SignalArray, i: int, cmp: str, value: int) -> int:
+        sig.check_index(i, self.here)
+        self.settle()
+        rank = self.rank
+        word = sig.word_of(rank, value)
+        if cmp in STAYS_TRUE and sig.holds(rank, i, cmp, word):
+            if self.world.listeners:
+                self.note()
+            return 0
+        self.flush()
+        if not sig.holds(rank, i, cmp, word):
+            begin = self.env.now
+            self.blocked_on = Waiter(self.name, rank, sig, i, cmp, value, None)
+            cause = wait(sig.wait(self.env, rank, i, cmp, word))
+            self.blocked_on = None
+            self.waited("wait", begin, cause, f"{sig.name}[{i}]")
+        return 0
+
+    def atomic_add(self: Cta, view: View, offset: tuple[int, ...], value: Any) -> int:
+        self.flush()
+        counters = self.world.counter_words(view)
+        index = view.row0 + offset[0]
+        if not 0 <= offset[0] < view.shape[0]:
+            raise ApiError(
+                f"element {offset[0]} of {view} does not exist", self.here(), "check the index"
+            )
+        old = counters[index]
+        counters[index] = old + int(value)
+        return old  # type: ignore[no-any-return]
+
+    def sync_all(self: Cta) -> None:
+        self.flush()
+        begin = self.env.now
+        cause = wait(self.world.barriers["device"].arrive(self.rank, self.last))
+        self.waited("barrier", begin, cause, "sync_all")
+
+    def grid_barrier(self: Cta, sig: SignalArray, i: int) -> None:
+        total = 1
+        for n in self.launch.grid:
+            total *= n
+        self.signal_op(sig, i, 1, "add", self.rank)
+        self.signal_wait_until(sig, i, "ge", total)
+
+    def here(self: Cta) -> str:
+        """File and line of the operation that the kernel is executing now."""
+        return self.world.place(self.launch.kernel)  # type: ignore[no-any-return]
+
+    def _check_pe(self: Cta, pe: int) -> None:
+        if not 0 <= pe < self.world.n_pes:
+            raise ApiError(
+                f"{self.name} names PE {pe}, which does not exist",
+                self.here(),
+                f"PEs are 0 to {self.world.n_pes - 1}",
+            )
+
+    def _check_copy(self: Cta, dst: View, src: View) -> None:
+        if not dst.buffer.symmetric:
+            raise ApiError(
+                f"{self.name} puts to {dst}, which is not symmetric",
+                self.here(),
+                "allocate it with ctx.symmetric, or declare it symmetric=True",
+            )
+        if dst.shape != src.shape or dst.dtype != src.dtype:
+            raise ApiError(
+                f"{self.name} copies {src.dtype.short}{list(src.shape)} into "
+                f"{dst.dtype.short}{list(dst.shape)}",
+                self.here(),
+                "give two views of one shape and dtype",
+            )
+
+    def _fences(self: Cta, pe: int) -> tuple[simpy.Event, ...]:
+        return tuple(
+            d.arrived for d in self.fenced if d.pe == pe and not d.arrived.triggered
+        )
+
+
+def _storing(stores: list[Any], delivery: Delivery) -> Any:
+    def land(_: Any) -> None:
+        for view, offsets, values in stores:
+            if values is not None and view.data is not None:
+                view.write(offsets, values)
+        delivery.arrived.succeed()
+
+    return land

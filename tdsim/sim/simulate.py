@@ -1,0 +1,200 @@
+"""Run a program on a machine: the one entry into the simulator."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tdsim.engine.fiber import Fiber
+from tdsim.engine.timeline import Segment
+from tdsim.errors import ApiError, DeadlockError, TdsimError
+from tdsim.lang import DType, Program, activate
+from tdsim.sim.context import HostContext
+from tdsim.sim.hangs import explain
+from tdsim.sim.hooks import Listener
+from tdsim.sim.operations import call_end
+from tdsim.sim.tile import Buffer
+from tdsim.sim.world import World
+from tdsim.topology import Machine
+from tdsim.units import us
+
+MAX_SKEW_PS = us(300)
+"""Ranks start each call of a check up to this much apart: longer than a small kernel runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to run. *sizes* are all names of size expressions; *delays* hold ranks back (ps)."""
+
+    program: Program
+    machine: Machine
+    sizes: Mapping[str, int]
+    tunables: Mapping[str, Any]
+    dtype: DType
+    seed: int = 0
+    calls: int = 1
+    functional: bool = False
+    skewed: bool = False
+    delays: Mapping[int, int] = field(default_factory=dict)
+    slowdown: float = 1.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What a run showed. Times in picoseconds; *outputs* per call, tensor and rank."""
+
+    world: World
+    time_ps: int
+    ends: list[int]
+    last: Segment | None
+    events: int
+    wall_s: float
+    inputs: list[dict[str, list[Any]]]
+    outputs: list[dict[str, list[Any]]]
+
+
+def simulate(job: Job, listeners: tuple[Listener, ...] = ()) -> Run:
+    """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
+    return _Simulation(job, listeners).run()
+
+
+class _Simulation:
+    def __init__(self, job: Job, listeners: tuple[Listener, ...]) -> None:
+        self.job = job
+        self.world = World(job.machine, job.functional, job.seed, listeners, job.slowdown)
+        self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
+        self.tensors = {name: self._tensor(name) for name in job.program.tensors}
+        self.inputs = [self._inputs(call) for call in range(job.calls)] if job.functional else []
+        self.outputs: list[dict[str, list[Any]]] = [
+            {n: [None] * self.world.n_pes for n, t in job.program.tensors.items() if t.role == "output"}
+            for _ in range(job.calls)
+        ]
+        self.ends = [0] * self.world.n_pes
+        self.calls_done = [0] * self.world.n_pes
+
+    def _tensor(self, name: str) -> Buffer:
+        tensor = self.job.program.tensors[name]
+        shape = tensor.shape(self.job.sizes, f"{self.job.program.name} tensor {name}")
+        return self.world.allocate(name, shape, self.job.dtype, tensor.symmetric)
+
+    def _inputs(self, call: int) -> dict[str, list[Any]]:
+        """Fresh standard normal inputs of one call, for all ranks."""
+        result = {}
+        for number, (name, tensor) in enumerate(self.job.program.tensors.items()):
+            if tensor.role == "input":
+                shape = self.tensors[name].shape
+                result[name] = [
+                    np.random.default_rng((self.job.seed, call, number, rank))
+                    .standard_normal(shape, np.float32)
+                    .astype(self.job.dtype.numpy)
+                    for rank in range(self.world.n_pes)
+                ]
+        return result
+
+    def run(self) -> Run:
+        begin = time.perf_counter()
+        skew = random.Random(self.job.seed + 1)
+        for context in self.contexts:
+            delays = [
+                self.job.delays.get(context.rank, 0)
+                + (skew.randrange(MAX_SKEW_PS) if self.job.skewed else 0)
+                for _ in range(self.job.calls)
+            ]
+            Fiber(self.world.env, lambda c=context, d=delays: self._host(c, d), _outside)  # type: ignore[misc]
+        try:
+            self.world.env.run()
+        finally:
+            activate(None)
+        self._check_finished()
+        self._check_signal_counts()
+        last = max(
+            (c.main.state for c in self.contexts if c.main.state), key=lambda s: s.end, default=None
+        )
+        return Run(
+            world=self.world,
+            time_ps=max(self.ends),
+            ends=self.ends,
+            last=last,
+            events=next(self.world.env._eid),
+            wall_s=time.perf_counter() - begin,
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
+
+    def _host(self, ctx: HostContext, delays: list[int]) -> None:
+        job = self.job
+        views = {name: buffer.view(ctx.rank) for name, buffer in self.tensors.items()}
+        for call, delay in enumerate(delays):
+            if delay:
+                ctx._spend(delay, "late start")
+            if job.functional:
+                ctx.main.enqueue(self._begin_call(ctx, call))
+            ctx.begin_call()
+            job.program.host(ctx, **views, **job.tunables)
+            self._compare_allocations(ctx)
+            ctx._enqueue(None, call_end(ctx, lambda c=call: self._finish(ctx, c)))  # type: ignore[misc]
+
+    def _begin_call(self, ctx: HostContext, call: int) -> Any:
+        """Fill this call's inputs and poison its outputs, in stream order."""
+
+        def steps() -> Any:
+            for name, buffer in self.tensors.items():
+                array = buffer.arrays[ctx.rank]  # type: ignore[index]
+                if name in self.inputs[call]:
+                    array[...] = self.inputs[call][name][ctx.rank]
+                elif not buffer.symmetric:  # peers may already write a symmetric output
+                    array[...] = np.nan
+            return
+            yield  # a stream operation is a generator
+
+        return steps
+
+    def _finish(self, ctx: HostContext, call: int) -> None:
+        self.ends[ctx.rank] = self.world.env.now
+        self.calls_done[ctx.rank] = call + 1
+        if self.job.functional:
+            for name in self.outputs[call]:
+                array = self.tensors[name].arrays[ctx.rank]  # type: ignore[index]
+                self.outputs[call][name][ctx.rank] = array.copy()
+
+    def _compare_allocations(self, ctx: HostContext) -> None:
+        for kind in ("symmetric", "signals"):
+            mine = ctx._next[kind]
+            other = self.contexts[0]._next[kind]
+            if self.calls_done[0] == 0 and ctx.rank and other and mine != other:
+                raise ApiError(
+                    f"PE {ctx.rank} made {mine} {kind} allocations and PE 0 made {other}",
+                    f"{self.job.program.name}",
+                    "allocate the same on every PE",
+                )
+
+    def _check_finished(self) -> None:
+        if min(self.calls_done) < self.job.calls:
+            raise DeadlockError(self.world.env.now, explain(self.world))
+
+    def _check_signal_counts(self) -> None:
+        for sig in self.world.signal_arrays:
+            if not sig.added:
+                continue
+            for pe, words in enumerate(sig.words):
+                for i, word in enumerate(words):
+                    if word != self.job.calls * sig.per_call and word:
+                        raise ApiError(
+                            f"{sig.name}[{i}] on PE {pe} counted {word} in {self.job.calls} "
+                            f"calls instead of {sig.per_call} per call",
+                            self.job.program.name,
+                            "an added-to signal must receive exactly per_call in each call",
+                        )
+
+
+def _outside() -> None:
+    """Host code runs: device operations are errors again."""
+    activate(None)
+
+
+__all__ = ["Job", "Run", "TdsimError", "simulate"]

@@ -1,0 +1,227 @@
+"""The simulated job: GPUs, network, memory and clocks of all ranks, under one event queue."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import simpy
+
+from tdsim.engine.network import Network
+from tdsim.engine.sm import SmPool
+from tdsim.engine.stream import Connection, CopyEngines, Stream
+from tdsim.engine.timeline import Segment
+from tdsim.errors import ApiError
+from tdsim.lang import DType
+from tdsim.sim.cost import Costs
+from tdsim.sim.hooks import Listener
+from tdsim.sim.signals import SignalArray, Waiter
+from tdsim.sim.tile import Buffer, View
+from tdsim.topology import Machine
+from tdsim.units import us
+
+MAX_JITTER_PS = us(20)
+"""Extra delay of a delivery on an unordered path while checking: far above any latency."""
+
+
+class Gpu:
+    """One rank's device: SMs, copy engines, streams."""
+
+    def __init__(self, env: simpy.Environment, machine: Machine) -> None:
+        self.env = env
+        self.sms = SmPool(machine.gpu.num_sms)
+        self.copy_engines = CopyEngines(env, machine.gpu.copy_engines)
+        self.streams: dict[str, Stream] = {}
+        self._connections = [Connection() for _ in range(machine.host.connections)]
+
+    def stream(self, name: str) -> Stream:
+        """The stream called *name*, made at first use on the next hardware queue."""
+        found = self.streams.get(name)
+        if found is None:
+            connection = self._connections[len(self.streams) % len(self._connections)]
+            found = self.streams[name] = Stream(self.env, name, connection)
+        return found
+
+
+class Barrier:
+    """All ranks arrive, then all leave, *cost_ps* after the last."""
+
+    def __init__(self, env: simpy.Environment, n_pes: int, cost_ps: int, name: str) -> None:
+        self.env, self.n_pes, self.cost_ps, self.name = env, n_pes, cost_ps, name
+        self.arrived: dict[int, Segment | None] = {}
+        self._leave = simpy.Event(env)
+
+    def arrive(self, rank: int, cause: Segment | None) -> simpy.Event:
+        """An event that happens when all have arrived; its value is the last one's segment."""
+        if rank in self.arrived:
+            raise ApiError(
+                f"two program instances of PE {rank} are in one {self.name}",
+                self.name,
+                "let one instance call it and join the others with td.grid_barrier",
+            )
+        self.arrived[rank] = cause
+        leave = self._leave
+        if len(self.arrived) == self.n_pes:
+            self.arrived, self._leave = {}, simpy.Event(self.env)
+            late = Segment(
+                "barrier", rank, self.name, self.env.now, self.env.now + self.cost_ps, cause
+            )
+            self.env.timeout(self.cost_ps).callbacks.append(lambda _: leave.succeed(late))
+        return leave
+
+
+class World:
+    """Everything of one simulated job that its parts share.
+
+    *functional*: tiles carry data, loops run in full, fresh memory is NaN, deliveries on
+    unordered paths are shuffled by *seed*. Otherwise tiles are shapes and loops fold.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        functional: bool,
+        seed: int,
+        listeners: tuple[Listener, ...] = (),
+        slowdown: float = 1.0,
+    ) -> None:
+        self.machine, self.functional, self.listeners = machine, functional, listeners
+        self.n_pes, self.node_size = machine.world_size, machine.gpus_per_node
+        self.env = simpy.Environment()
+        self.costs = Costs(machine, slowdown)
+        self.random = random.Random(seed)
+        capacity: dict[Any, int] = dict(machine.capacities())
+        for rank in range(self.n_pes):
+            capacity[f"gpu{rank}", "hbm"] = machine.gpu.hbm.bytes_per_s // 2
+        self.net = Network(self.env, capacity)
+        self.net.on_rates = self._rates if listeners else None
+        self.gpus = [Gpu(self.env, machine) for _ in range(self.n_pes)]
+        cost = self._barrier_ps()
+        self.barriers = {
+            "device": Barrier(self.env, self.n_pes, cost, "sync_all"),
+            "stream": Barrier(self.env, self.n_pes, cost, "barrier_all on the stream"),
+        }
+        self.buffers: list[Buffer] = []
+        self.signal_arrays: list[SignalArray] = []
+        self.launches: list[Any] = []
+        self.stream_waits: dict[tuple[int, str], Waiter] = {}
+        self.copy_busy = [0] * self.n_pes
+        self.tiles = self.puts = 0
+        self.observes_memory = any(listener.wants_memory for listener in listeners)
+        self._counters: dict[tuple[int, int], list[int]] = {}
+
+    def _barrier_ps(self) -> int:
+        """A flat exchange in the node, then a dissemination over nodes."""
+        last = self.node_size - 1
+        cost = self.machine.host.barrier_ps + 2 * self.machine.route(0, last).latency_ps
+        hops = (self.machine.num_nodes - 1).bit_length()
+        far = self.machine.route(0, self.n_pes - 1).latency_ps if hops else 0
+        return cost + hops * far
+
+    # movement -----------------------------------------------------------------------------
+
+    def transfer(self, nbytes: int, src: int, dst: int, cap: int) -> simpy.Event:
+        """Move bytes between ranks; happens when the last byte has left (no latency).
+
+        *cap* limits load/store traffic and copy engines; network adapters read memory
+        themselves, so it does not apply between nodes.
+        """
+        if src == dst:
+            return self.net.start(nbytes, ((f"gpu{src}", "hbm"),), 0, cap)
+        route = self.machine.route(src, dst)
+        limit = None if route.kind == "scale_out" else cap
+        return self.net.start(nbytes, route.links, 0, limit)
+
+    def deliver(
+        self,
+        sent: simpy.Event | None,
+        delay: int,
+        gates: tuple[simpy.Event, ...],
+        land: Callable[[Any], None],
+    ) -> None:
+        """Call *land* *delay* after *sent*, and not before *gates* have all happened."""
+        if gates:
+            self.env.process(self._gated(sent, delay, gates, land))
+        elif sent is None or sent.callbacks is None:
+            self.env.timeout(delay).callbacks.append(land)
+        else:
+            sent.callbacks.append(lambda _: self.env.timeout(delay).callbacks.append(land))
+
+    def _gated(
+        self,
+        sent: simpy.Event | None,
+        delay: int,
+        gates: tuple[simpy.Event, ...],
+        land: Callable[[Any], None],
+    ) -> Generator[simpy.Event, Any, None]:
+        if sent is not None and sent.callbacks is not None:
+            yield sent
+        yield self.env.timeout(delay)
+        for gate in gates:
+            if gate.callbacks is not None:
+                yield gate
+        land(None)
+
+    def jitter(self, ordered: bool) -> int:
+        """Extra delay of one delivery: adversarial on unordered paths in functional mode."""
+        if ordered or not self.functional:
+            return 0
+        return self.random.randrange(MAX_JITTER_PS)
+
+    # memory -------------------------------------------------------------------------------
+
+    def allocate(
+        self, name: str, shape: tuple[int, ...], dtype: DType, symmetric: bool, zero: bool = False
+    ) -> Buffer:
+        """A tensor on every rank; NaN (or the most negative int) until written, unless *zero*."""
+        arrays = None
+        if self.functional:
+            blank: Any = 0
+            if not zero:
+                blank = np.nan if dtype.is_float else np.iinfo(dtype.numpy).min
+            arrays = [np.full(shape, blank, dtype.numpy) for _ in range(self.n_pes)]
+        buffer = Buffer(name, shape, dtype, arrays, symmetric, self.n_pes)
+        self.buffers.append(buffer)
+        return buffer
+
+    def counter_words(self, view: View) -> list[int]:
+        """Integer memory that keeps its values in both modes, because control depends on it."""
+        key = (id(view.buffer), view.pe)
+        if key not in self._counters:
+            self._counters[key] = [0] * view.buffer.shape[0]
+        return self._counters[key]
+
+    # observation --------------------------------------------------------------------------
+
+    def emit(self, segment: Segment) -> None:
+        for listener in self.listeners:
+            listener.segment(segment)
+
+    def signalled(
+        self, cause: Segment | None, rank: int, lane: str, pe: int, sig: SignalArray, i: int
+    ) -> None:
+        for listener in self.listeners:
+            listener.signal(self.env.now, cause, rank, lane, pe, sig.name, i)
+
+    def access(
+        self, cta: Any, kind: str, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]
+    ) -> None:
+        for listener in self.listeners:
+            listener.memory(self.env.now, cta.name, kind, view, offsets, shape, cta.here())
+
+    def _rates(self, link: Any, now: int, rate: int) -> None:
+        for listener in self.listeners:
+            listener.rate(link, now, rate)
+
+    def place(self, kernel: Any, frame: Any = None) -> str:
+        """``file:line`` of the innermost kernel code on the stack of *frame* (default: now)."""
+        frame = frame or sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if "__int32__" in frame.f_globals and not name.endswith("instrument.py"):
+                return f"{name}:{frame.f_lineno}"
+            frame = frame.f_back
+        return f"{kernel.source.file}:{kernel.source.line}"
