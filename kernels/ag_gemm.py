@@ -87,7 +87,7 @@ def ag_gemm(ctx, a, b, c, *, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, comm, num_comm_
     senders = 0
     if comm != "sm":
         gather_by_copy_engine(ctx, gathered, ready, pull=comm == "pull")
-        senders = ctx.n_nodes - 1  # each holds an SM until its put has left
+        senders = min(ctx.n_nodes - 1, 1)  # holds an SM until the last put has left
     args = (
         gathered.tiled(BLOCK_M, BLOCK_K), b.tiled(BLOCK_K, BLOCK_N), c.tiled(BLOCK_M, BLOCK_N),
         ready, num_comm, parts, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M,

@@ -1,7 +1,7 @@
 """AllGather: every PE ends with all shards, shard p announced by signal ``ready[p]``.
 
-Own shard first, then ring order from the next PE, so that each PE is read or written by one
-peer at a time. Over nodes it is two-level: each PE puts its shard to the PE with its local
+Shards arrive in ring order from the next PE upwards: a PE pulls from the next one first and
+pushes to the previous one first, so that each is read or written by one peer at a time. Over nodes it is two-level: each PE puts its shard to the PE with its local
 number on every other node, which forwards it inside its node as soon as the signal is there.
 
 ``ready[p]`` counts the parts of shard p that have arrived: 1 for copy engines, ``num_comm_sms``
@@ -31,10 +31,11 @@ def push_part(gathered, ready, shard, i, parts, pe):
 
 @td.function
 def push_shard_in_node(gathered, ready, shard, i, parts):
-    """Put part *i* of *shard* to every other PE of this node, next PE first."""
-    base = td.my_node() * td.n_local_pes()
-    for step in range(1, td.n_local_pes()):
-        pe = base + (td.local_pe() + step) % td.n_local_pes()
+    """Put part *i* of *shard* to every other PE of this node, previous PE first."""
+    size = td.n_local_pes()
+    base = td.my_node() * size
+    for step in range(1, size):
+        pe = base + (td.local_pe() + size - step) % size
         push_part(gathered, ready, shard, i, parts, pe)
 
 
@@ -44,7 +45,7 @@ def push_shards(gathered, ready, i, parts):
     me = td.my_pe()
     size = td.n_local_pes()
     for step in range(1, td.n_nodes()):
-        push_part(gathered, ready, me, i, parts, (me + step * size) % td.n_pes())
+        push_part(gathered, ready, me, i, parts, (me + td.n_pes() - step * size) % td.n_pes())
     push_shard_in_node(gathered, ready, me, i, parts)
     for step in range(1, td.n_nodes()):
         shard = (me + step * size) % td.n_pes()
@@ -60,10 +61,14 @@ def push_kernel(gathered, ready):
 
 @td.kernel
 def send_between_nodes(gathered, ready):
-    """CTA j puts the own shard to this PE's twin on the (j+1)-th next node."""
+    """Put the own shard to this PE's twin on every other node, previous node first.
+
+    One after another: together they would share the adapter and all arrive last.
+    """
     me = td.my_pe()
-    pe = (me + (td.program_id(0) + 1) * td.n_local_pes()) % td.n_pes()
-    push_part(gathered, ready, me, 0, 1, pe)
+    for step in range(1, td.n_nodes()):
+        pe = (me + td.n_pes() - step * td.n_local_pes()) % td.n_pes()
+        push_part(gathered, ready, me, 0, 1, pe)
 
 
 def place_own_shard(ctx, gathered, ready, x, parts):
@@ -86,24 +91,23 @@ def gather_by_copy_engine(ctx, gathered, ready, pull):
     if ctx.n_nodes > 1:
         between = ctx.stream("between_nodes")
         ctx.fork(between)
-        ctx.launch(
-            send_between_nodes, ctx.n_nodes - 1, (gathered, ready), stream=between, role="comm"
-        )
+        ctx.launch(send_between_nodes, 1, (gathered, ready), stream=between, role="comm")
         ctx.join(between, into=comm)
     count = gathered.shape[0] // ctx.n_pes
     for step in range(1, size):
-        pe = base + (ctx.local_pe + step) % size
         if pull:
+            pe = base + (ctx.local_pe + step) % size
             shard = gathered.rows(pe * count, count)
             ctx.copy(shard, shard.at(pe), stream=comm)
             ctx.signal_op(ready, pe, 1, "add", me, stream=comm)
         else:
+            pe = base + (ctx.local_pe - step) % size
             push_by_copy_engine(ctx, gathered, ready, me, pe, comm)
     for step in range(1, ctx.n_nodes):
         shard = (me + step * size) % ctx.n_pes
         ctx.signal_wait_until(ready, shard, "ge", 1, stream=comm)
         for hop in range(1, size):
-            pe = base + (ctx.local_pe + hop) % size
+            pe = base + (ctx.local_pe - hop) % size
             push_by_copy_engine(ctx, gathered, ready, shard, pe, comm)
 
 

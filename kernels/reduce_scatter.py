@@ -17,9 +17,16 @@ from .copying import part
 SCATTER_TUNABLES = {
     "comm": td.Tunable("ce", ("ce", "sm"), "copy engines scatter, or communication CTAs"),
     "num_comm_sms": td.Tunable(8, (1, 2, 4, 8, 16, 32), "communication CTAs when comm is sm"),
+    "num_reduce_sms": td.Tunable(
+        15, (1, 2, 4, 8, 15, 16, 32, 64, 128), "CTAs of each sum beside a running GEMM"
+    ),
+    "final_reduce_sms": td.Tunable(
+        0, (0, 8, 15, 16, 32, 64, 128), "CTAs of the last sum; 0 takes all SMs"
+    ),
+    "copy_own": td.Tunable(
+        0, (0, 1), "1 copies the own segment to a slot too, as Triton-distributed does"
+    ),
 }
-NUM_REDUCE_SMS = 15
-"""CTAs that sum slots beside a running GEMM when there are several nodes."""
 NUM_SEND_SMS = 1
 """CTAs that put node sums to other nodes."""
 
@@ -91,31 +98,34 @@ def send_node_sum(node_sums, node_slots, node_arrived, node):
     td.putmem_signal(dst, src, node_arrived, td.my_node(), 1, "add", pe)
 
 
-def scatter_by_copy_engine(ctx, partial, slots, arrived, done=None):
-    """Queue the scatter on its stream; with *done*, each segment waits for its signal."""
+def scatter_by_copy_engine(ctx, partial, slots, arrived, done=None, copy_own=0):
+    """Queue the scatter on stream comm, which the caller has forked from main.
+
+    With *done*, each segment waits for its signal.
+    """
     size = ctx.n_local_pes
     base = ctx.my_node * size
     count = slots.shape[0] // ctx.n_pes
     comm = ctx.stream("comm")
-    ctx.fork(comm)
     for step in range(ctx.n_pes):
         node = (ctx.my_node + 1 + step // size) % ctx.n_nodes
         local = (ctx.local_pe + 1 + step % size) % size
         segment, slot = node * size + local, node * size + ctx.local_pe
         if done is not None:
             ctx.signal_wait_until(done, segment, "ge", 1, stream=comm)
-        if local != ctx.local_pe:
+        if local != ctx.local_pe or copy_own:
             target = slots.rows(slot * count, count).at(base + local)
             ctx.copy(target, partial.rows(segment * count, count), stream=comm)
         ctx.signal_op(arrived, slot, 1, "add", base + local, stream=comm)
 
 
-def reduce_slots(ctx, out, partial, slots, arrived, parts):
+def reduce_slots(ctx, out, partial, slots, arrived, parts, num_reduce_sms, final_reduce_sms):
     """Queue the sums over PEs and nodes into *out*; call it after the producer's launch."""
     size, count = ctx.n_local_pes, out.shape[0]
+    final = min(final_reduce_sms or ctx.num_sms, ctx.num_sms)
     if ctx.n_nodes == 1:
         args = (out, partial, ctx.my_pe * count, slots, arrived, 0, ctx.local_pe, size, parts)
-        ctx.launch(sum_slots, ctx.num_sms, (*args, 32, 256), role="reduce")
+        ctx.launch(sum_slots, final, (*args, 32, 256), role="reduce")
         return
     sums = ctx.symmetric((ctx.n_nodes * count, out.shape[1]), out.dtype)
     node_slots = ctx.symmetric((ctx.n_nodes * count, out.shape[1]), out.dtype)
@@ -128,7 +138,7 @@ def reduce_slots(ctx, out, partial, slots, arrived, parts):
             sums.rows(node * count, count), partial, segment * count, slots, arrived,
             node * size, ctx.local_pe, size, parts, 32, 256,
         )  # fmt: skip
-        ctx.launch(sum_slots, NUM_REDUCE_SMS, args, stream=reduce, role="reduce")
+        ctx.launch(sum_slots, num_reduce_sms, args, stream=reduce, role="reduce")
         if node != ctx.my_node:
             ctx.fork(between, of=reduce)
             send = (sums, node_slots, node_arrived, node)
@@ -140,7 +150,7 @@ def reduce_slots(ctx, out, partial, slots, arrived, parts):
         out, sums, ctx.my_node * count, node_slots, node_arrived, 0, ctx.my_node,
         ctx.n_nodes, 1, 32, 256,
     )  # fmt: skip
-    ctx.launch(sum_slots, ctx.num_sms, args, role="reduce")
+    ctx.launch(sum_slots, final, args, role="reduce")
 
 
 @td.program(
@@ -151,18 +161,18 @@ def reduce_slots(ctx, out, partial, slots, arrived, parts):
     reference=reference.reduce_scatter,
     small_shape="M=24*world,N=80",
 )
-def reduce_scatter(ctx, x, y, *, comm, num_comm_sms):
+def reduce_scatter(ctx, x, y, *, comm, num_comm_sms, num_reduce_sms, final_reduce_sms, copy_own):
     """ReduceScatter of rows, two-level scatter and reduce, on copy engines or CTAs."""
     parts = num_comm_sms if comm == "sm" else 1
     slots = ctx.symmetric(x.shape, x.dtype)
     arrived = ctx.signals(ctx.n_pes, per_call=parts)
     ctx.barrier_all()  # every PE has read its slots of the last call
     ctx.fork(ctx.stream("reduce"))
+    ctx.fork(ctx.stream("comm"))
     if comm == "sm":
-        ctx.fork(ctx.stream("comm"))
         args = (x, slots, arrived)
         ctx.launch(scatter_kernel, parts, args, stream=ctx.stream("comm"), role="comm")
     else:
-        scatter_by_copy_engine(ctx, x, slots, arrived)
-    reduce_slots(ctx, y, x, slots, arrived, parts)
+        scatter_by_copy_engine(ctx, x, slots, arrived, copy_own=copy_own)
+    reduce_slots(ctx, y, x, slots, arrived, parts, num_reduce_sms, final_reduce_sms)
     ctx.join(ctx.stream("comm"))

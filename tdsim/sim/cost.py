@@ -17,10 +17,13 @@ VECTOR_ELEMENTS_PER_S = 128 * 1_700_000_000
 """Element-wise results of one SM: 128 lanes at 1.7 GHz (Hopper white paper: 128 FP32 cores)."""
 MAX_SM_SHARE = 2
 """One SM's TMA loads reach at most this multiple of its fair L2 share (assumed)."""
-STORE_DRAIN_PS = 1_500_000
-"""Draining a tile's stores before the next tile starts in a loop that is not flattened: the
-gap between 741 and 694 TFLOP/s of the same GEMM on one H200 is 6 us a tile, of which the
-pipeline fill and the store's bytes are counted apart; the rest is this."""
+TILE_DRAIN_PS = 5_400_000
+"""Draining a tile's stores and refilling the pipeline before the next tile, in a loop that is
+not flattened. Measured on one H200, Triton 3.6, 8192 cubed bf16, tile 128x256x64: 699 TFLOP/s
+without flattening is 101 us a tile, of which tensor cores take 93, the first load and the
+store's bytes 3; the rest is this."""
+LIBRARY_TILE_PS = 3_500_000
+"""What a vendor GEMM loses per tile instead: 735 TFLOP/s in the same run is 96.5 us a tile."""
 
 
 class Costs:
@@ -60,15 +63,16 @@ class Costs:
         if loaded:
             hbm = hbm if mma else loaded
             fair = self.l2_bytes_per_s // active
-            share = min(fair, MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms)
+            most = MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms
+            share = min(fair, most if mma else 2 * self.sm_copy_per_s)
             hbm_share = min(self.hbm_bytes_per_s // active, share)
             memory = max(loaded * PS_PER_S // share, hbm * PS_PER_S // hbm_share)
             compute = max(compute, memory) + self.host.load_latency_ps
+            if mma:
+                compute += TILE_DRAIN_PS
         if stored:
             share = min(self.hbm_bytes_per_s // active, 2 * self.sm_copy_per_s)
             compute += stored * PS_PER_S // share
-            if mma:
-                compute += STORE_DRAIN_PS
         return compute
 
     def sharing(self, tiles_across: int) -> int:

@@ -185,6 +185,8 @@ class RemoteOps:
         return 0
 
     def atomic_add(self: Cta, view: View, offset: tuple[int, ...], value: Any) -> int:
+        self.settle()
+        self.clock += self.costs.host.signal_ps
         self.flush()
         counters = self.world.counter_words(view)
         index = view.row0 + offset[0]

@@ -74,6 +74,7 @@ class _Simulation:
             {n: [None] * self.world.n_pes for n, t in job.program.tensors.items() if t.role == "output"}
             for _ in range(job.calls)
         ]
+        self.allocations: dict[str, tuple[int, int]] = {}
         self.ends = [0] * self.world.n_pes
         self.calls_done = [0] * self.world.n_pes
 
@@ -165,12 +166,12 @@ class _Simulation:
     def _compare_allocations(self, ctx: HostContext) -> None:
         for kind in ("symmetric", "signals"):
             mine = ctx._next[kind]
-            other = self.contexts[0]._next[kind]
-            if self.calls_done[0] == 0 and ctx.rank and other and mine != other:
+            first, count = self.allocations.setdefault(kind, (ctx.rank, mine))
+            if mine != count:
                 raise ApiError(
-                    f"PE {ctx.rank} made {mine} {kind} allocations and PE 0 made {other}",
-                    f"{self.job.program.name}",
-                    "allocate the same on every PE",
+                    f"PE {ctx.rank} made {mine} {kind} allocations and PE {first} made {count}",
+                    self.job.program.name,
+                    "allocate the same on every PE and in every call",
                 )
 
     def _check_finished(self) -> None:
