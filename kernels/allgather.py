@@ -1,8 +1,8 @@
 """AllGather: every PE ends with all shards, shard p announced by signal ``ready[p]``.
 
 Shards arrive in ring order from the next PE upwards: a PE pulls from the next one first and
-pushes to the previous one first, so that each is read or written by one peer at a time. Over nodes it is two-level: each PE puts its shard to the PE with its local
-number on every other node, which forwards it inside its node as soon as the signal is there.
+Shards arrive in ring order from the next PE upwards: a PE pulls from the next one first and
+pushes to the previous one first, so that each is read or written by one peer at a time.
 
 ``ready[p]`` counts the parts of shard p that have arrived: 1 for copy engines, ``num_comm_sms``
 when communication CTAs each push a part. Per call it reaches exactly that number.

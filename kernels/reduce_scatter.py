@@ -57,9 +57,7 @@ def scatter_parts(partial, slots, arrived, done, i, parts, FUSED: td.constexpr):
 @td.kernel
 def scatter_kernel(partial, slots, arrived):
     """Every CTA scatters its part of each segment."""
-    scatter_parts(
-        partial, slots, arrived, arrived, td.program_id(0), td.num_programs(0), False
-    )
+    scatter_parts(partial, slots, arrived, arrived, td.program_id(0), td.num_programs(0), False)
 
 
 @td.kernel
@@ -161,7 +159,9 @@ def reduce_slots(ctx, out, partial, slots, arrived, parts, num_reduce_sms, final
     reference=reference.reduce_scatter,
     small_shape="M=24*world,N=80",
 )
-def reduce_scatter(ctx, x, y, *, comm, num_comm_sms, num_reduce_sms, final_reduce_sms, copy_own):
+def reduce_scatter(
+    ctx, x, y, *, comm, num_comm_sms, num_reduce_sms, final_reduce_sms, copy_own
+):
     """ReduceScatter of rows, two-level scatter and reduce, on copy engines or CTAs."""
     parts = num_comm_sms if comm == "sm" else 1
     slots = ctx.symmetric(x.shape, x.dtype)

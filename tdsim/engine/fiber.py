@@ -54,5 +54,7 @@ def wait(event: simpy.Event) -> Any:
     """Park the calling fiber until *event* happens; return the event's value."""
     parent = greenlet.getcurrent().parent
     if parent is None:
-        raise RuntimeError("wait() called outside a fiber; start one with Fiber(env, body, enter)")
+        raise RuntimeError(
+            "wait() called outside a fiber; start one with Fiber(env, body, enter)"
+        )
     return parent.switch(event)

@@ -1,4 +1,4 @@
-"""Streams and hardware queues: work in order, issued through a limited number of connections."""
+"""Streams and hardware queues: work in order, issued through a few connections."""
 
 from __future__ import annotations
 

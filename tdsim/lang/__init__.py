@@ -69,11 +69,11 @@ from tdsim.lang.tiles import (
     full,
     load,
     log,
-    max,  # noqa: A004 - Triton's name
+    max,
     maximum,
     minimum,
     store,
-    sum,  # noqa: A004 - Triton's name
+    sum,
     trans,
     where,
     zeros,

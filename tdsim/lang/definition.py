@@ -28,7 +28,7 @@ class Source:
 
 
 class Function:
-    """A device helper: may be called from kernels and other helpers, returns values or tuples."""
+    """A device helper: called from kernels and other helpers, returns values or tuples."""
 
     kind = "function"
 

@@ -13,7 +13,7 @@ from tdsim.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """An element type: *name* as in Triton, *itemsize* in bytes, *short* as on command lines."""
+    """An element type: *name* as in Triton, *itemsize* in bytes, *short* on command lines."""
 
     name: str
     short: str

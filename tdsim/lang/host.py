@@ -51,7 +51,7 @@ class Context(Protocol):
     """Streaming multiprocessors that this PE may use."""
 
     def symmetric(self, shape: tuple[int, ...], dtype: DType) -> Any:
-        """Symmetric memory, kept across calls. Collective: same order, shape and dtype on all."""
+        """Symmetric memory, kept across calls. Collective: same order and shapes on all."""
 
     def local(self, shape: tuple[int, ...], dtype: DType, zero: bool = False) -> Any:
         """Private device memory, kept across calls; zeroed once if *zero*."""
@@ -90,11 +90,13 @@ class Context(Protocol):
     ) -> None:
         """Stream-ordered signal write, after all earlier work of the stream is visible."""
 
-    def signal_wait_until(self, sig: Any, i: int, cmp: str, value: int, stream: Any = None) -> None:
-        """Hold the stream until this PE's signal *i* compares true (``cuStreamWaitValue64``)."""
+    def signal_wait_until(
+        self, sig: Any, i: int, cmp: str, value: int, stream: Any = None
+    ) -> None:
+        """Hold the stream until this PE's signal compares true (``cuStreamWaitValue64``)."""
 
     def fork(self, stream: Any, of: Any = None) -> None:
-        """Let *stream* start only after what *of* (default main) holds now (event record, wait)."""
+        """Let *stream* start only after what *of* (default main) holds now (an event)."""
 
     def join(self, stream: Any, into: Any = None) -> None:
         """Let *into* (default main) continue only after what *stream* holds now."""

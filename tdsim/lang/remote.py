@@ -45,7 +45,9 @@ def after(token: Any, x: Any) -> Any:
 
 @op(visible=True)
 def putmem(dst: View, src: View, pe: int) -> None:
-    """Copy *src* into *dst* on *pe*; returns when *src* may be reused (``nvshmemx_putmem_block``).
+    """Copy *src* into *dst* on *pe* (``nvshmemx_putmem_block``).
+
+    Returns when *src* may be reused.
 
     *dst* names this PE's symmetric memory; the same place on *pe* is written. Delivery is not
     ordered against other puts: use :func:`fence`, :func:`quiet` or a put with signal.
@@ -61,7 +63,13 @@ def putmem_nbi(dst: View, src: View, pe: int) -> None:
 
 @op(visible=True)
 def putmem_signal(
-    dst: View, src: View, sig: Any, i: int, value: int, op: str, pe: int  # noqa: A002
+    dst: View,
+    src: View,
+    sig: Any,
+    i: int,
+    value: int,
+    op: str,
+    pe: int,
 ) -> None:
     """Copy *src* into *dst* on *pe*, then update signal *i* there.
 
@@ -74,7 +82,13 @@ def putmem_signal(
 
 @op(visible=True)
 def putmem_signal_nbi(
-    dst: View, src: View, sig: Any, i: int, value: int, op: str, pe: int  # noqa: A002
+    dst: View,
+    src: View,
+    sig: Any,
+    i: int,
+    value: int,
+    op: str,
+    pe: int,
 ) -> None:
     """As :func:`putmem_signal`, but returns at once (``nvshmemx_putmem_signal_nbi_block``)."""
     _check_option("op", op, _SIGNAL_OPS)
@@ -100,7 +114,7 @@ def quiet() -> None:
 
 
 @op(visible=True)
-def signal_op(sig: Any, i: int, value: int, op: str, pe: int) -> None:  # noqa: A002
+def signal_op(sig: Any, i: int, value: int, op: str, pe: int) -> None:
     """Update signal *i* on *pe*: *op* is ``"set"`` or ``"add"`` (``nvshmemx_signal_op``).
 
     Stronger than NVSHMEM: a release at system scope after a CTA barrier, so the calling CTA's

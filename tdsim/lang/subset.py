@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from tdsim.errors import KernelDefinitionError
 from tdsim.lang import _seam
@@ -75,13 +75,16 @@ def _offences(tree: ast.FunctionDef) -> Iterator[tuple[int, str, str]]:
             yield node.lineno, "a chained comparison in a kernel", "join two with &"
         elif isinstance(node, ast.BoolOp) and not all(map(_is_bool, node.values)):
             yield node.lineno, "and/or on values that are not comparisons", "compare with != 0"
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            if not _is_bool(node.operand):
-                yield node.lineno, "not on a value that is no comparison", "write == 0"
+        elif _is_not(node) and not _is_bool(node.operand):
+            yield node.lineno, "not on a value that is no comparison", "write == 0"
+
+
+def _is_not(node: ast.AST) -> TypeGuard[ast.UnaryOp]:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
 
 def _is_bool(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if _is_not(node):
         return _is_bool(node.operand)
     return isinstance(node, (ast.Compare, ast.BoolOp)) or (
         isinstance(node, ast.Constant) and isinstance(node.value, bool)
@@ -93,7 +96,11 @@ def _loop_offences(loop: ast.For | ast.While) -> Iterator[tuple[int, str, str]]:
         yield loop.lineno, "else on a loop in a kernel", "put it after the loop"
     for node in ast.walk(loop):
         if isinstance(node, ast.Return):
-            yield node.lineno, "return inside a loop in a kernel", "set a value, return after it"
+            yield (
+                node.lineno,
+                "return inside a loop in a kernel",
+                "set a value, return after it",
+            )
     if isinstance(loop, ast.For):
         call = loop.iter
         name = call.func if isinstance(call, ast.Call) else None
@@ -114,8 +121,12 @@ def _wait_offences(
     Compilers move loads above a wait that they do not depend on: inside a software-pipelined
     loop all 50 of 50 runs on an H200 read stale data without the token.
     """
-    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    cure = "write `token = td.signal_wait_until(...)` and td.after(token, view) for what follows"
+    used = {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+    cure = (
+        "write `token = td.signal_wait_until(...)` and td.after(token, view) for what follows"
+    )
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and _is_wait(node.value, scope):
             yield node.lineno, "the token of a wait is dropped", cure

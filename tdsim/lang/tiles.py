@@ -89,13 +89,13 @@ def where(condition: Tile, x: Any, y: Any) -> Tile:
 
 
 @op()
-def sum(x: Tile, axis: int) -> Tile:  # noqa: A001 - Triton's name
+def sum(x: Tile, axis: int) -> Tile:
     """Sum over *axis*; 16-bit floats accumulate in float32 (``tl.sum``)."""
     return reader().reduce("sum", x, axis)
 
 
 @op()
-def max(x: Tile, axis: int) -> Tile:  # noqa: A001 - Triton's name
+def max(x: Tile, axis: int) -> Tile:
     """Largest element over *axis* (``tl.max``)."""
     return reader().reduce("max", x, axis)
 
@@ -158,6 +158,23 @@ def _tuple(value: Any) -> tuple[int, ...]:
 
 
 __all__ = [
-    "arange", "atomic_add", "cast", "cdiv", "dot", "exp", "exp2", "full", "load", "log", "max",
-    "maximum", "minimum", "store", "sum", "trans", "where", "zeros", "float32",
+    "arange",
+    "atomic_add",
+    "cast",
+    "cdiv",
+    "dot",
+    "exp",
+    "exp2",
+    "float32",
+    "full",
+    "load",
+    "log",
+    "max",
+    "maximum",
+    "minimum",
+    "store",
+    "sum",
+    "trans",
+    "where",
+    "zeros",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The simulator's ``ctx``: host programs on simulated streams. See :class:`tdsim.lang.Context`."""
+"""The simulator's ``ctx``: host programs on simulated streams (see ``tdsim.lang.Context``)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ class HostContext:
                 value.name = name
         self._spend(self.world.machine.host.launch_ps, f"launch {kernel.name}")
         self._enqueue(
-            stream, run.launch(self, kernel, shape, tuple(args), ctas_per_sm, role, self.env.now)
+            stream,
+            run.launch(self, kernel, shape, tuple(args), ctas_per_sm, role, self.env.now),
         )
 
     def copy(self, dst: View, src: View, stream: Stream | None = None) -> None:

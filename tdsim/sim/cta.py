@@ -1,54 +1,23 @@
-"""One program instance: the reader of the language's operations, with its own clock.
-
-A CTA's clock may run ahead of the event queue while it computes. It meets the queue only at
-operations that others can see or that may block; a wait that is already satisfied for good
-(``ge`` on a counter that only grows) does not hold it up either.
-"""
+"""One program instance: the reader of the language's operations."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tdsim.engine.fiber import Fiber
-from tdsim.engine.timeline import Segment
 from tdsim.lang import Function
 from tdsim.lang import _seam as seam
 from tdsim.sim.instrument import prepare
 from tdsim.sim.remote import RemoteOps
-from tdsim.sim.tile import Tile
 from tdsim.sim.tile_ops import TileOps
 
 
 class Cta(TileOps, RemoteOps):
-    """A running program instance of *launch* on SM *sm*."""
+    """A running program instance; its fiber starts at once."""
 
     def __init__(self, launch: Any, index: int, sm: int) -> None:
-        world = launch.world
-        self.world, self.launch, self.index, self.sm = world, launch, index, sm
-        self.rank = launch.rank
-        self.env = world.env
-        self.costs = world.costs
-        self.pool = world.gpus[self.rank].sms
-        self.folds = not world.functional
-        self.carries_scalar = False
-        self.clock = self.env.now
-        self.mark = self.clock
-        self.last: Segment | None = launch.cause
-        self._clear()
-        self.reads: dict[int, int] = {}
-        self.writes: dict[int, list[Any]] = {}
-        self.outstanding: list[Any] = []
-        self.fenced: tuple[Any, ...] = ()
-        self.blocked_on: Any = None
+        super().__init__(launch, index, sm)
         self.fiber = Fiber(self.env, self._body, self._enter)
-
-    @property
-    def lane(self) -> str:
-        return f"SM {self.sm:03d} {self.launch.role}"
-
-    @property
-    def name(self) -> str:
-        return f"PE {self.rank} {self.launch.kernel.name}[{self.index}]"
 
     def _enter(self) -> None:
         seam.activate(self)
@@ -58,123 +27,32 @@ class Cta(TileOps, RemoteOps):
         self.flush()
         self.launch.finished(self)
 
-    # identity ---------------------------------------------------------------------------
-
-    def program_id(self, axis: int) -> int:
-        return self.launch.position(self.index, axis)  # type: ignore[no-any-return]
-
-    def num_programs(self, axis: int) -> int:
-        return self.launch.grid[axis] if axis < len(self.launch.grid) else 1  # type: ignore[no-any-return]
-
-    def my_pe(self) -> int:
-        return self.rank  # type: ignore[no-any-return]
-
-    def n_pes(self) -> int:
-        return self.world.n_pes  # type: ignore[no-any-return]
-
-    def my_node(self) -> int:
-        return self.rank // self.world.node_size  # type: ignore[no-any-return]
-
-    def n_nodes(self) -> int:
-        return self.world.machine.num_nodes  # type: ignore[no-any-return]
-
-    def local_pe(self) -> int:
-        return self.rank % self.world.node_size  # type: ignore[no-any-return]
-
-    def n_local_pes(self) -> int:
-        return self.world.node_size  # type: ignore[no-any-return]
-
     def call(self, function: Function, args: Any, kwargs: Any) -> Any:
+        """Run a helper of the kernel."""
         return prepare(function, self.world.functional)(*args, **kwargs)
 
-    # time -------------------------------------------------------------------------------
+    def program_id(self, axis: int) -> int:
+        coordinate: int = self.launch.position(self.index, axis)
+        return coordinate
 
-    def _clear(self) -> None:
-        self.mma = self.elements = self.loaded = self.hbm = self.stored = 0
+    def num_programs(self, axis: int) -> int:
+        grid: tuple[int, ...] = self.launch.grid
+        return grid[axis] if axis < len(grid) else 1
 
-    def settle(self) -> None:
-        """Turn the work counted so far into time on the own clock."""
-        if self.mma or self.loaded or self.stored or self.elements:
-            self.clock += self.costs.stretch_ps(
-                self.mma, self.elements, self.loaded, self.hbm, self.stored, self.pool.resident
-            )
-            self._clear()
+    def my_pe(self) -> int:
+        return self.rank
 
-    def begin_loop(self) -> tuple[Any, ...]:
-        """Open a pipelined stretch; what was counted before is settled apart."""
-        if self.in_loop == 0:
-            self.settle()
-        self.in_loop += 1
-        state = (
-            self.clock, self.mma, self.elements, self.loaded, self.hbm, self.stored,
-            dict(self.reads) if self.reads else {},
-            {pe: w[0] for pe, w in self.writes.items()} if self.writes else {},
-        )  # fmt: skip
-        self.mma = self.elements = self.loaded = self.hbm = self.stored = 0
-        return state
+    def n_pes(self) -> int:
+        return self.n_ranks
 
-    in_loop = 0
+    def my_node(self) -> int:
+        return self.rank // self.node_size
 
-    def end_loop(self, state: tuple[Any, ...], trips: int) -> None:
-        """Close the stretch: what was counted since :meth:`begin_loop` happens *trips* times."""
-        clock, mma, elements, loaded, hbm, stored, reads, writes = state
-        self.in_loop -= 1
-        self.mma = mma + self.mma * trips
-        self.elements = elements + self.elements * trips
-        self.loaded = loaded + self.loaded * trips
-        self.hbm = hbm + self.hbm * trips
-        self.stored = stored + self.stored * trips
-        if trips > 1:
-            for pe, nbytes in self.reads.items():
-                before = reads.get(pe, 0)
-                self.reads[pe] = before + (nbytes - before) * trips
-            for pe, write in self.writes.items():
-                before = writes.get(pe, 0)
-                write[0] = before + (write[0] - before) * trips
-        if self.in_loop == 0:
-            self.settle()
+    def n_nodes(self) -> int:
+        return self.n_ranks // self.node_size
 
-    def flush(self) -> None:
-        """Meet the event queue: remote traffic moves, then the clock's time passes."""
-        self.settle()
-        if self.reads or self.writes:
-            self.move_remote()
-        if self.clock > self.env.now:
-            self.note()
-            self.sleep_until(self.clock)
-        else:
-            self.clock = self.env.now
+    def local_pe(self) -> int:
+        return self.rank % self.node_size
 
-    def note(self, detail: str = "") -> None:
-        """Record the time since the last mark as one segment of this CTA."""
-        if self.clock > self.mark:
-            self.last = Segment(
-                self.launch.role, self.rank, self.lane, self.mark, self.clock, self.last, detail
-            )
-            self.world.emit(self.last)
-            self.launch.busy[self.sm] += self.clock - self.mark
-            self.mark = self.clock
-
-    def waited(self, kind: str, begin: int, cause: Segment | None, detail: str) -> None:
-        """Record that this CTA was held up from *begin* until now because of *cause*."""
-        now = self.env.now
-        self.clock = self.mark = now
-        if now > begin:
-            own = self.last
-            if cause is None or (own is not None and own.end > cause.end):
-                cause = own
-            self.last = Segment(kind, self.rank, self.lane, begin, now, cause, detail)
-            self.world.emit(self.last)
-            self.launch.waited += now - begin
-
-    def count_product(self, a: Tile, b: Tile) -> None:
-        """Charge one tile product and the HBM bytes of its operands, shared by a wave."""
-        m, k = a.shape
-        n = b.shape[1]
-        self.mma += self.costs.mma_ps(m, n, k, a.dtype.short)
-        for tile, across, axis in ((a, n, 1), (b, m, 0)):
-            if tile.origin is not None:
-                other = (b if tile is a else a).origin
-                span = other.shape[axis] if other is not None else across
-                nbytes = m * k if tile is a else k * n
-                self.hbm += nbytes * tile.dtype.itemsize // self.costs.sharing(-(-span // across))
+    def n_local_pes(self) -> int:
+        return self.node_size

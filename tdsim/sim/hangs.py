@@ -49,7 +49,7 @@ def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
 
 
 def _cycle(world: Any, blocked: list[tuple[Waiter, Any]]) -> list[str]:
-    """The shortest cycle of PE-level waits: who waits for a signal that a waiting one writes."""
+    """A cycle of waits: who waits for a signal that another waiting one writes."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     writers: dict[int, list[tuple[Waiter, Any]]] = {}
     for waiter, launch in blocked:

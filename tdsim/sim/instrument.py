@@ -20,7 +20,6 @@ from tdsim.lang import OPS, Function
 from tdsim.lang import _seam as seam
 
 
-
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A pure loop: whether one iteration may stand for all, as far as the text shows."""
@@ -116,7 +115,7 @@ class _Rewriter(ast.NodeTransformer):
         tree = ast.parse(ast.unparse(self.tree)).body[0]
         _copy_lines(self.tree, tree)
         assert isinstance(tree, ast.FunctionDef)
-        tree = _SpellOut().visit(tree)
+        _SpellOut().visit(tree)
         tree.decorator_list = []
         tree.returns = None
         for arg in tree.args.args:
@@ -207,7 +206,7 @@ def _is_op(target: types.FunctionType) -> bool:
 
 
 def _is_foldable(loop: ast.For, scope: dict[str, Any], owner: Function) -> bool:
-    """Whether every iteration costs the same: no branch, no inner bound varies with the loop."""
+    """Whether every iteration costs the same: no branch or inner bound varies."""
     varying = _stores(loop.body) | _names(loop.target)
     for statement in loop.body:
         for node in ast.walk(statement):
@@ -302,10 +301,8 @@ def _compile(function: Function, tree: ast.FunctionDef) -> Callable[..., Any]:
     scope = {**_scope(function.fn), **_RUNTIME}
     exec(code, scope)
     compiled: Callable[..., Any] = scope[tree.name]
-    compiled.__defaults__ = function.fn.__defaults__  # type: ignore[attr-defined]
+    compiled.__defaults__ = function.fn.__defaults__
     return compiled
-
-
 
 
 def called(node: ast.Call, owner: Function) -> Any:

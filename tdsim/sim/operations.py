@@ -20,7 +20,9 @@ Steps = Generator[simpy.Event, Any, None]
 OnStream = Callable[[Stream], Steps]
 
 
-def _note(ctx: Any, stream: Stream, kind: str, begin: int, detail: str, cause: Any = None) -> None:
+def _note(
+    ctx: Any, stream: Stream, kind: str, begin: int, detail: str, cause: Any = None
+) -> None:
     """Append a segment from *begin* until now to the stream's timeline."""
     now = ctx.env.now
     if now > begin:
@@ -40,9 +42,13 @@ def launch(
     def steps(stream: Stream) -> Steps:
         begin = ctx.env.now
         host = ctx.world.machine.host
-        yield ctx.env.timeout(max(host.stream_op_ps, host.launch_latency_ps - (begin - enqueued)))
+        yield ctx.env.timeout(
+            max(host.stream_op_ps, host.launch_latency_ps - (begin - enqueued))
+        )
         _note(ctx, stream, "launch", begin, kernel.name)
-        started = Launch(ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream.state)
+        started = Launch(
+            ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream.state
+        )
         yield started.done
         stream.state = started.last
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import simpy
 
 from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
+from tdsim.sim.clock import CtaClock
 from tdsim.sim.signals import STAYS_TRUE, SignalArray, Waiter
 from tdsim.sim.tile import View
-
-if TYPE_CHECKING:
-    from tdsim.sim.cta import Cta
 
 
 class Delivery:
@@ -25,13 +23,10 @@ class Delivery:
         self.arrived, self.pe, self.blocking = simpy.Event(env), pe, blocking
 
 
-class RemoteOps:
+class RemoteOps(CtaClock):
     """What :mod:`tdsim.lang.remote` asks of a reader."""
 
-    def sleep_until(self: Cta, instant: int) -> None:
-        wait(self.env.timeout(instant - self.env.now))
-
-    def symm_at(self: Cta, view: View, pe: int) -> View:
+    def symm_at(self, view: View, pe: int) -> View:
         self._check_pe(pe)
         if not self.world.machine.reachable(self.rank, pe):
             raise ApiError(
@@ -41,22 +36,24 @@ class RemoteOps:
             )
         return view.at(pe)
 
-    def rows(self: Cta, view: View, start: int, count: int) -> View:
+    def rows(self, view: View, start: int, count: int) -> View:
         return view.rows(start, count)
 
-    def after(self: Cta, token: Any, x: Any) -> Any:
+    def after(self, token: Any, x: Any) -> Any:
         return x
 
-    def put(
-        self: Cta, dst: View, src: View, pe: int, blocking: bool, signal: Any = None
-    ) -> None:
+    def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
         self._check_pe(pe)
         self._check_copy(dst, src)
         if signal is not None:
             signal[0].check_index(signal[1], self.here)
         self.flush()
         self.world.puts += 1
-        self.clock += self.costs.host.nic_issue_ps if pe // self.world.node_size != self.my_node() else 0
+        self.clock += (
+            self.costs.host.nic_issue_ps
+            if pe // self.world.node_size != self.rank // self.world.node_size
+            else 0
+        )
         data = src.data.copy() if blocking and src.data is not None else None
         delivery = Delivery(self.env, pe, blocking)
         gates = self._fences(pe)
@@ -85,7 +82,7 @@ class RemoteOps:
         if blocking:
             self._hold(sent, "link", f"put to PE {pe}")
 
-    def _hold(self: Cta, event: simpy.Event, kind: str, detail: str) -> None:
+    def _hold(self, event: simpy.Event, kind: str, detail: str) -> None:
         """Block on a transfer of this CTA's own; the time is the CTA's work, not a wait."""
         begin = self.env.now
         if event.callbacks is not None:
@@ -96,7 +93,7 @@ class RemoteOps:
         if self.clock > self.env.now:
             self.sleep_until(self.clock)
 
-    def get(self: Cta, dst: View, src: View, pe: int) -> None:
+    def get(self, dst: View, src: View, pe: int) -> None:
         self._check_pe(pe)
         self._check_copy(src, dst)
         self.flush()
@@ -109,8 +106,8 @@ class RemoteOps:
         if dst.data is not None:
             dst.data[...] = source.data
 
-    def move_remote(self: Cta) -> None:
-        """Move the bytes that loads and stores of peers' memory counted since the last flush."""
+    def move_remote(self) -> None:
+        """Move the bytes that loads and stores of peers' memory have counted."""
         begin = self.env.now
         events = []
         cap = self.costs.sm_copy_per_s
@@ -131,11 +128,11 @@ class RemoteOps:
         self.clock = max(self.clock, self.env.now)
         self.mark = min(self.mark, begin)
 
-    def fence(self: Cta) -> None:
+    def fence(self) -> None:
         self.flush()
         self.fenced = tuple(d for d in self.outstanding if not d.arrived.triggered)
 
-    def quiet(self: Cta) -> None:
+    def quiet(self) -> None:
         self.flush()
         begin = self.env.now
         for delivery in self.outstanding:
@@ -144,7 +141,7 @@ class RemoteOps:
         self.outstanding = []
         self.waited("wait", begin, None, "quiet")
 
-    def signal_op(self: Cta, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
+    def signal_op(self, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
         self._check_pe(pe)
         sig.check_index(i, self.here)
         self.settle()
@@ -166,7 +163,7 @@ class RemoteOps:
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
         self.world.deliver(None, delay, gates, land)
 
-    def signal_wait_until(self: Cta, sig: SignalArray, i: int, cmp: str, value: int) -> int:
+    def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
         sig.check_index(i, self.here)
         self.settle()
         rank = self.rank
@@ -184,7 +181,7 @@ class RemoteOps:
             self.waited("wait", begin, cause, f"{sig.name}[{i}]")
         return 0
 
-    def atomic_add(self: Cta, view: View, offset: tuple[int, ...], value: Any) -> int:
+    def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
@@ -198,24 +195,20 @@ class RemoteOps:
         counters[index] = old + int(value)
         return old  # type: ignore[no-any-return]
 
-    def sync_all(self: Cta) -> None:
+    def sync_all(self) -> None:
         self.flush()
         begin = self.env.now
         cause = wait(self.world.barriers["device"].arrive(self.rank, self.last))
         self.waited("barrier", begin, cause, "sync_all")
 
-    def grid_barrier(self: Cta, sig: SignalArray, i: int) -> None:
+    def grid_barrier(self, sig: SignalArray, i: int) -> None:
         total = 1
         for n in self.launch.grid:
             total *= n
         self.signal_op(sig, i, 1, "add", self.rank)
         self.signal_wait_until(sig, i, "ge", total)
 
-    def here(self: Cta) -> str:
-        """File and line of the operation that the kernel is executing now."""
-        return self.world.place(self.launch.kernel)  # type: ignore[no-any-return]
-
-    def _check_pe(self: Cta, pe: int) -> None:
+    def _check_pe(self, pe: int) -> None:
         if not 0 <= pe < self.world.n_pes:
             raise ApiError(
                 f"{self.name} names PE {pe}, which does not exist",
@@ -223,7 +216,7 @@ class RemoteOps:
                 f"PEs are 0 to {self.world.n_pes - 1}",
             )
 
-    def _check_copy(self: Cta, dst: View, src: View) -> None:
+    def _check_copy(self, dst: View, src: View) -> None:
         if not dst.buffer.symmetric:
             raise ApiError(
                 f"{self.name} puts to {dst}, which is not symmetric",
@@ -238,10 +231,8 @@ class RemoteOps:
                 "give two views of one shape and dtype",
             )
 
-    def _fences(self: Cta, pe: int) -> tuple[simpy.Event, ...]:
-        return tuple(
-            d.arrived for d in self.fenced if d.pe == pe and not d.arrived.triggered
-        )
+    def _fences(self, pe: int) -> tuple[simpy.Event, ...]:
+        return tuple(d.arrived for d in self.fenced if d.pe == pe and not d.arrived.triggered)
 
 
 def _storing(stores: list[Any], delivery: Delivery) -> Any:

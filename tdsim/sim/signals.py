@@ -24,7 +24,7 @@ STAYS_TRUE = ("ge", "gt")
 
 
 class SignalArray:
-    """*count* words on each PE. Values are relative to the call: word = epoch * per_call + value.
+    """*count* words on each PE; in a call, word = epoch * per_call + value.
 
     *epoch* is per PE, because a fast PE may be a call ahead of a slow one.
     """

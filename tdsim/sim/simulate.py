@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,9 +71,15 @@ class _Simulation:
         self.world = World(job.machine, job.functional, job.seed, listeners, job.slowdown)
         self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
-        self.inputs = [self._inputs(call) for call in range(job.calls)] if job.functional else []
+        self.inputs = (
+            [self._inputs(call) for call in range(job.calls)] if job.functional else []
+        )
         self.outputs: list[dict[str, list[Any]]] = [
-            {n: [None] * self.world.n_pes for n, t in job.program.tensors.items() if t.role == "output"}
+            {
+                n: [None] * self.world.n_pes
+                for n, t in job.program.tensors.items()
+                if t.role == "output"
+            }
             for _ in range(job.calls)
         ]
         self.allocations: dict[str, tuple[int, int]] = {}
@@ -108,13 +116,16 @@ class _Simulation:
             ]
             Fiber(self.world.env, lambda c=context, d=delays: self._host(c, d), _outside)  # type: ignore[misc]
         try:
-            self.world.env.run()
+            with _no_cycle_collection():
+                self.world.env.run()
         finally:
             activate(None)
         self._check_finished()
         self._check_signal_counts()
         last = max(
-            (c.main.state for c in self.contexts if c.main.state), key=lambda s: s.end, default=None
+            (c.main.state for c in self.contexts if c.main.state),
+            key=lambda s: s.end,
+            default=None,
         )
         return Run(
             world=self.world,
@@ -191,6 +202,21 @@ class _Simulation:
                             self.job.program.name,
                             "an added-to signal must receive exactly per_call in each call",
                         )
+
+
+@contextmanager
+def _no_cycle_collection() -> Iterator[None]:
+    """Python's cycle collector off: it would walk hundreds of thousands of live events.
+
+    What a run lets go of is freed by reference counts; the rest lives until the run ends.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _outside() -> None:

@@ -78,7 +78,7 @@ _COMPARISONS = {"less", "less_equal", "greater", "greater_equal"}
 
 
 def binary_type(name: str, x: Any, y: Any) -> DType:
-    """Element type of a result, by Triton's promotion: the wider float wins, floats over ints."""
+    """Element type of a result, by Triton's promotion: the wider float wins."""
     if name in _COMPARISONS:
         return int1
     types = [v.dtype for v in (x, y) if isinstance(v, Tile)]
@@ -176,7 +176,9 @@ class View:
     def data(self) -> Any:
         """The memory itself, or None in timing mode."""
         arrays = self.buffer.arrays
-        return None if arrays is None else arrays[self.pe][self.row0 : self.row0 + self.shape[0]]
+        return (
+            None if arrays is None else arrays[self.pe][self.row0 : self.row0 + self.shape[0]]
+        )
 
     def rows(self, start: int, count: int) -> View:
         if start < 0 or count < 0 or start + count > self.shape[0]:
@@ -209,7 +211,8 @@ class View:
         if len(shape) == 1:
             return data[_clip(offsets[0], shape[0], self.shape[0])]
         return data[
-            _clip(offsets[0], shape[0], self.shape[0]), _clip(offsets[1], shape[1], self.shape[1])
+            _clip(offsets[0], shape[0], self.shape[0]),
+            _clip(offsets[1], shape[1], self.shape[1]),
         ]
 
     def read(self, offsets: tuple[int, ...], shape: tuple[int, ...]) -> Any:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tdsim.errors import UsageError
 from tdsim.lang import DType, float32, int32
+from tdsim.sim.clock import CtaClock
 from tdsim.sim.tile import Tile, View, binary_type, broadcast, compute
 
-if TYPE_CHECKING:
-    from tdsim.sim.cta import Cta
 
-
-class TileOps:
+class TileOps(CtaClock):
     """What :mod:`tdsim.lang.tiles` asks of a reader."""
 
-    def load(self: Cta, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]) -> Tile:
+    def load(self, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]) -> Tile:
         self._check_tile(view, offsets, shape)
         dtype = view.buffer.dtype
         nbytes = _inside(view, offsets, shape) * dtype.itemsize
@@ -30,7 +28,7 @@ class TileOps:
             self.world.access(self, "read", view, offsets, shape)
         return Tile(shape, dtype, data, view)
 
-    def store(self: Cta, view: View, offsets: tuple[int, ...], tile: Any) -> None:
+    def store(self, view: View, offsets: tuple[int, ...], tile: Any) -> None:
         if not isinstance(tile, Tile):
             tile = self.full((1,) * len(view.shape), tile, view.dtype)
         self._check_tile(view, offsets, tile.shape)
@@ -47,9 +45,7 @@ class TileOps:
         if view.buffer.arrays is not None and tile.data is not None:
             view.write(offsets, tile.data)
 
-    def _check_tile(
-        self: Cta, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]
-    ) -> None:
+    def _check_tile(self, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]) -> None:
         if not len(shape) == len(offsets) == len(view.shape):
             raise UsageError(
                 what=f"a {len(shape)}-D tile at {len(offsets)} offsets on {view}",
@@ -58,15 +54,15 @@ class TileOps:
                 cure="give one offset and one size per axis",
             )
 
-    def full(self: Cta, shape: tuple[int, ...], value: Any, dtype: DType) -> Tile:
+    def full(self, shape: tuple[int, ...], value: Any, dtype: DType) -> Tile:
         data = np.full(shape, value, dtype.numpy) if self.world.functional else None
         return Tile(shape, dtype, data)
 
-    def arange(self: Cta, start: int, end: int) -> Tile:
+    def arange(self, start: int, end: int) -> Tile:
         data = np.arange(start, end, dtype=np.int32) if self.world.functional else None
         return Tile((end - start,), int32, data)
 
-    def dot(self: Cta, a: Tile, b: Tile, acc: Tile) -> Tile:
+    def dot(self, a: Tile, b: Tile, acc: Tile) -> Tile:
         if a.shape[1] != b.shape[0] or acc.shape != (a.shape[0], b.shape[1]):
             raise UsageError(
                 what=f"dot of {a.shape} and {b.shape} into {acc.shape}",
@@ -80,11 +76,11 @@ class TileOps:
         product = _operand(a) @ _operand(b)
         return Tile(acc.shape, float32, acc.data.astype(np.float32) + product)
 
-    def trans(self: Cta, x: Tile) -> Tile:
+    def trans(self, x: Tile) -> Tile:
         data = None if x.data is None else x.data.T
         return Tile(x.shape[::-1], x.dtype, data)
 
-    def where(self: Cta, condition: Tile, x: Any, y: Any) -> Tile:
+    def where(self, condition: Tile, x: Any, y: Any) -> Tile:
         dtype = binary_type("where", x, y)
         shape = broadcast(condition, Tile(broadcast(x, y), dtype) if _any_tile(x, y) else x)
         self._count(shape)
@@ -93,7 +89,7 @@ class TileOps:
         values = [v.data if isinstance(v, Tile) else v for v in (x, y)]
         return Tile(shape, dtype, np.where(condition.data, *values).astype(dtype.numpy))
 
-    def reduce(self: Cta, name: str, x: Tile, axis: int) -> Tile:
+    def reduce(self, name: str, x: Tile, axis: int) -> Tile:
         shape = x.shape[:axis] + x.shape[axis + 1 :]
         self._count(x.shape)
         dtype = float32 if name == "sum" and x.dtype.is_float else x.dtype
@@ -101,11 +97,11 @@ class TileOps:
             return Tile(shape, dtype)
         return Tile(shape, dtype, getattr(np, name)(x.data.astype(dtype.numpy), axis=axis))
 
-    def unary(self: Cta, name: str, x: Tile) -> Tile:
+    def unary(self, name: str, x: Tile) -> Tile:
         self._count(x.shape)
         return Tile(x.shape, float32, compute(name, float32, x))
 
-    def binary(self: Cta, name: str, x: Any, y: Any) -> Any:
+    def binary(self, name: str, x: Any, y: Any) -> Any:
         if not _any_tile(x, y):
             return {"maximum": max, "minimum": min}[name](x, y)
         dtype = binary_type(name, x, y)
@@ -113,13 +109,13 @@ class TileOps:
         self._count(shape)
         return Tile(shape, dtype, compute(name, dtype, x, y))
 
-    def cast(self: Cta, x: Any, dtype: DType) -> Any:
+    def cast(self, x: Any, dtype: DType) -> Any:
         if not isinstance(x, Tile):
             return float(x) if dtype.is_float else int(x)
         self._count(x.shape)
         return Tile(x.shape, dtype, None if x.data is None else x.data.astype(dtype.numpy))
 
-    def _count(self: Cta, shape: tuple[int, ...]) -> None:
+    def _count(self, shape: tuple[int, ...]) -> None:
         count = 1
         for n in shape:
             count *= n

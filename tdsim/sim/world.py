@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
+from tdsim.engine.events import EventLoop
 from tdsim.engine.network import Network
 from tdsim.engine.sm import SmPool
 from tdsim.engine.stream import Connection, CopyEngines, Stream
@@ -30,7 +31,7 @@ MAX_JITTER_PS = us(20)
 class Gpu:
     """One rank's device: SMs, copy engines, streams."""
 
-    def __init__(self, env: simpy.Environment, machine: Machine) -> None:
+    def __init__(self, env: EventLoop, machine: Machine) -> None:
         self.env = env
         self.sms = SmPool(machine.gpu.num_sms)
         self.copy_engines = CopyEngines(env, machine.gpu.copy_engines)
@@ -49,7 +50,7 @@ class Gpu:
 class Barrier:
     """All ranks arrive, then all leave, *cost_ps* after the last."""
 
-    def __init__(self, env: simpy.Environment, n_pes: int, cost_ps: int, name: str) -> None:
+    def __init__(self, env: EventLoop, n_pes: int, cost_ps: int, name: str) -> None:
         self.env, self.n_pes, self.cost_ps, self.name = env, n_pes, cost_ps, name
         self.arrived: dict[int, Segment | None] = {}
         self._leave = simpy.Event(env)
@@ -69,7 +70,7 @@ class Barrier:
             late = Segment(
                 "barrier", rank, self.name, self.env.now, self.env.now + self.cost_ps, cause
             )
-            self.env.timeout(self.cost_ps).callbacks.append(lambda _: leave.succeed(late))
+            _after(self.env, self.cost_ps, lambda _: leave.succeed(late))
         return leave
 
 
@@ -90,7 +91,7 @@ class World:
     ) -> None:
         self.machine, self.functional, self.listeners = machine, functional, listeners
         self.n_pes, self.node_size = machine.world_size, machine.gpus_per_node
-        self.env = simpy.Environment()
+        self.env = EventLoop()
         self.costs = Costs(machine, slowdown)
         self.random = random.Random(seed)
         capacity: dict[Any, int] = dict(machine.capacities())
@@ -140,22 +141,22 @@ class World:
         sent: simpy.Event | None,
         delay: int,
         gates: tuple[simpy.Event, ...],
-        land: Callable[[Any], None],
+        land: Callable[[Any], Any],
     ) -> None:
         """Call *land* *delay* after *sent*, and not before *gates* have all happened."""
         if gates:
             self.env.process(self._gated(sent, delay, gates, land))
         elif sent is None or sent.callbacks is None:
-            self.env.timeout(delay).callbacks.append(land)
+            _after(self.env, delay, land)
         else:
-            sent.callbacks.append(lambda _: self.env.timeout(delay).callbacks.append(land))
+            sent.callbacks.append(lambda _: _after(self.env, delay, land))
 
     def _gated(
         self,
         sent: simpy.Event | None,
         delay: int,
         gates: tuple[simpy.Event, ...],
-        land: Callable[[Any], None],
+        land: Callable[[Any], Any],
     ) -> Generator[simpy.Event, Any, None]:
         if sent is not None and sent.callbacks is not None:
             yield sent
@@ -174,9 +175,14 @@ class World:
     # memory -------------------------------------------------------------------------------
 
     def allocate(
-        self, name: str, shape: tuple[int, ...], dtype: DType, symmetric: bool, zero: bool = False
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: DType,
+        symmetric: bool,
+        zero: bool = False,
     ) -> Buffer:
-        """A tensor on every rank; NaN (or the most negative int) until written, unless *zero*."""
+        """A tensor on every rank; NaN (or the least int) until written, unless *zero*."""
         arrays = None
         if self.functional:
             blank: Any = 0
@@ -225,3 +231,9 @@ class World:
                 return f"{name}:{frame.f_lineno}"
             frame = frame.f_back
         return f"{kernel.source.file}:{kernel.source.line}"
+
+
+def _after(env: EventLoop, delay: int, call: Callable[[Any], Any]) -> None:
+    """Call *call* with the event after *delay* picoseconds."""
+    callbacks: Any = env.timeout(delay).callbacks
+    callbacks.append(call)
