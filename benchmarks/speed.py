@@ -53,7 +53,8 @@ def scaling(worlds: tuple[int, ...]) -> None:
         b = (t0 - a * p0.tiles) / flows
         print(
             f"{topology:9} {p0.tiles:7} and {p1.tiles:7} tiles, {flows:6} flows: "
-            f"{t0:6.2f} s and {t1:6.2f} s; a = {a * 1e6:5.1f} us/tile, b = {b * 1e6:6.1f} us/flow"
+            f"{t0:6.2f} s and {t1:6.2f} s; "
+            f"a = {a * 1e6:5.1f} us/tile, b = {b * 1e6:6.1f} us/flow"
         )
 
 

@@ -1,8 +1,9 @@
 """AllGather: every PE ends with all shards, shard p announced by signal ``ready[p]``.
 
 Shards arrive in ring order from the next PE upwards: a PE pulls from the next one first and
-Shards arrive in ring order from the next PE upwards: a PE pulls from the next one first and
-pushes to the previous one first, so that each is read or written by one peer at a time.
+pushes to the previous one first, so that each is read or written by one peer at a time. Over
+nodes it is two-level: each PE puts its shard to the PE with its local number on every other
+node, which forwards it inside its node as soon as the signal is there.
 
 ``ready[p]`` counts the parts of shard p that have arrived: 1 for copy engines, ``num_comm_sms``
 when communication CTAs each push a part. Per call it reaches exactly that number.
@@ -137,7 +138,7 @@ def wait_for_all(ready, parts):
     small_shape="M=24*world,K=80",
 )
 def allgather(ctx, x, y, *, comm, num_comm_sms):
-    """AllGather of row shards into symmetric memory, on copy engines or CTAs, one node or many."""
+    """AllGather of row shards into symmetric memory, on copy engines or CTAs."""
     parts = num_comm_sms if comm == "sm" else 1
     ready = ctx.signals(ctx.n_pes, per_call=parts)
     place_own_shard(ctx, y, ready, x, parts)

@@ -90,7 +90,7 @@ def gemm_rs(
     ctx, a, b, c, *, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M,
     comm, num_comm_sms, num_reduce_sms, final_reduce_sms, copy_own,
 ):  # fmt: skip
-    """GEMM + ReduceScatter, tensor-parallel rows of b: c = scatter(sum of a @ b), overlapped."""
+    """GEMM + ReduceScatter, tensor-parallel rows of b, overlapped segment by segment."""
     num_comm = num_comm_sms if comm == "sm" else 0
     parts = max(num_comm, 1)
     shape = (a.shape[0], b.shape[1])

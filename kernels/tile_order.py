@@ -23,7 +23,7 @@ def row_of(i, first_pe, M, BLOCK_M: td.constexpr):
     """The row tile visited as number *i* by an order that starts at *first_pe*'s rows.
 
     Nodes are visited from *first_pe*'s upwards and wrap; inside each node the order starts at
-    the PE with *first_pe*'s local number and wraps. A tile belongs to the node of its first row.
+    the PE with *first_pe*'s local number and wraps. A tile is of the node of its first row.
     """
     num_m = td.cdiv(M, BLOCK_M)
     node_rows = M // td.n_nodes()
