@@ -15,7 +15,6 @@ gpus_per_node: 3
 collective: {scale_up: 50 GB/s, scale_out: 50 GB/s}
 links:
   - {from: gpu0, to: gpu1, kind: nvlink, bandwidth: 50 GB/s, latency: 700 ns}
-  - {from: gpu1, to: gpu0, kind: nvlink, bandwidth: 50 GB/s, latency: 700 ns}
 """
 
 
@@ -45,7 +44,7 @@ def test_a_free_graph_routes_over_its_own_links(tmp_path):
         f"  - {{from: gpu{a}, to: gpu{b}, kind: nvlink, bandwidth: 50 GB/s, latency: 700 ns}}\n"
         for a in range(3)
         for b in range(3)
-        if a != b
+        if a < b
     )
     text = RING.split("links:")[0] + "links:\n" + links
     own = machine(write(tmp_path, text))
