@@ -1,0 +1,89 @@
+"""Options that commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tdsim.errors import UsageError
+from tdsim.units import us
+
+
+def add_common(parser: argparse.ArgumentParser, topology: str = "h800x8") -> None:
+    """Kernel, shape, tunables, machine, dtype, seed and output format."""
+    parser.add_argument("kernel", help="a library name or path/to/file.py:program")
+    parser.add_argument("--shape", metavar="M=8192,N=28672,K=8192", help="total problem sizes")
+    parser.add_argument("--set", metavar="NAME=VALUE,...", help="tunables", dest="tunables")
+    if topology:
+        parser.add_argument(
+            "--topology", default=topology, help=f"preset or YAML file (default {topology})"
+        )
+    parser.add_argument("--dtype", default="bf16", help="element type (default bf16)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def pairs(text: str | None, option: str) -> dict[str, str]:
+    """``A=1,B=x`` as a dict; each part must be NAME=VALUE, each name once."""
+    result: dict[str, str] = {}
+    for part in (text or "").split(",") if text else ():
+        name, equals, value = part.partition("=")
+        name, value = name.strip(), value.strip()
+        if not (name and equals and value):
+            raise UsageError(f"'{part}'", option, "NAME=VALUE,...", "write each part so")
+        if name in result:
+            raise UsageError(f"{name} is given twice", option, "each name once", "drop one")
+        result[name] = value
+    return result
+
+
+def shape(args: argparse.Namespace, required: bool = True) -> dict[str, int] | None:
+    """``--shape`` as integers; missing sizes are reported by the program itself."""
+    if args.shape is None and not required:
+        return None
+    result = {}
+    for name, value in pairs(args.shape, "--shape").items():
+        try:
+            result[name] = int(value)
+        except ValueError:
+            raise UsageError(
+                f"{name}={value}", "--shape", "a whole number of elements", "write digits only"
+            ) from None
+    return result
+
+
+def tunables(args: argparse.Namespace) -> dict[str, Any]:
+    """``--set``: integers where they read as such, else words."""
+    return {name: _value(text) for name, text in pairs(args.tunables, "--set").items()}
+
+
+def _value(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def delays(text: str | None) -> dict[int, int]:
+    """``RANK=US,...`` as picoseconds by rank."""
+    result = {}
+    for rank, late in pairs(text, "--straggler").items():
+        try:
+            result[int(rank)] = us(float(late))
+        except ValueError:
+            raise UsageError(
+                f"{rank}={late}", "--straggler", "RANK=MICROSECONDS", "write two numbers"
+            ) from None
+        if result[int(rank)] < 0:
+            raise UsageError(f"{late} us", "--straggler", "a delay of at least 0", "drop the -")
+    return result
+
+
+def worlds(text: str) -> list[int]:
+    """``8,16,32`` as integers of at least 2."""
+    parts = text.split(",")
+    if not all(part.strip().isdigit() and int(part) > 1 for part in parts):
+        raise UsageError(
+            f"'{text}'", "--worlds", "numbers of devices, at least 2", "8,16,32,64"
+        )
+    return [int(part) for part in parts]

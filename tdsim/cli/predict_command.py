@@ -1,0 +1,95 @@
+"""``tdsim predict``: one call on one machine."""
+
+from __future__ import annotations
+
+import argparse
+
+from tdsim.cli import options
+from tdsim.cli.output import say, table, write_json
+from tdsim.predict import Prediction, predict
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    options.add_common(parser)
+    parser.add_argument(
+        "--gemm-slowdown",
+        type=float,
+        default=1.0,
+        help="how much slower the kernel's own main loop is than the model's (1.2)",
+    )
+    parser.add_argument("--straggler", metavar="RANK=US,...", help="start ranks late")
+    parser.add_argument("--output", metavar="FILE", help="write the JSON report there")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    prediction = predict(
+        args.kernel,
+        topology=args.topology,
+        shape=options.shape(args) or {},
+        tunables=options.tunables(args),
+        dtype=args.dtype,
+        seed=args.seed,
+        gemm_slowdown=args.gemm_slowdown,
+        delays=options.delays(args.straggler),
+    )
+    if args.output:
+        write_json(prediction.to_json(), args.output)
+    if args.json:
+        write_json(prediction.to_json())
+    else:
+        show(prediction)
+    return 0
+
+
+def show(p: Prediction) -> None:
+    """The report as people read it: the verdict first, then where the time goes."""
+    sizes = " ".join(f"{k} {v}" for k, v in p.shape.items())
+    verdict = "faster than" if p.speedup > 1 else "SLOWER than"
+    table(
+        f"{p.kernel} on {p.topology}, {sizes}, {p.dtype}: {p.time_us:,.1f} us, "
+        f"{p.speedup:.2f}x the unfused baseline ({verdict} it)",
+        ("figure", "value", "meaning"),
+        _figures(p),
+    )
+    table(
+        f"critical path (ends on rank {p.slowest_rank})",
+        ("resource", "rank", "us"),
+        _longest_steps(p),
+    )
+    say(
+        f"{p.tiles:,} tiles, {p.events:,} events in {p.wall_s:.2f} s: {p.tiles_per_s:,.0f} tiles/s"
+    )
+
+
+def _figures(p: Prediction) -> list[tuple[str, str, str]]:
+    efficiency = "-" if p.overlap_efficiency is None else f"{p.overlap_efficiency:.1%}"
+    return [
+        ("time", f"{p.time_us:,.1f} us", "from the first host call to the last rank's end"),
+        ("baseline", f"{p.baseline_us:,.1f} us", "NCCL collective, then cuBLAS GEMM"),
+        ("bound", f"{p.bound_us:,.1f} us", f"{p.bound_by}: no schedule is faster"),
+        ("overlap efficiency", efficiency, "share of the baseline's communication hidden"),
+        ("exposed", f"{p.exposed_us:,.1f} us", "not covered by the busiest SM's computing"),
+        ("waiting", f"{p.waiting_us:,.1f} us", "mean wait of a computing CTA"),
+        (
+            "GEMM inefficiency",
+            f"{p.gemm_inefficiency_us:,.1f} us",
+            "busiest SM's computing over the baseline's GEMM",
+        ),
+        (
+            "busiest link",
+            f"{p.busiest_link_utilisation:.0%}",
+            f"{p.busiest_link}, of its reachable bandwidth",
+        ),
+    ]
+
+
+def _longest_steps(p: Prediction, most: int = 12) -> list[tuple[str, str, str]]:
+    """The longest steps in time order; the rest in one line."""
+    longest = sorted(p.critical_path, key=lambda s: -s.us)[:most]
+    rows = [(s.resource, str(s.rank), f"{s.us:,.1f}") for s in p.critical_path if s in longest]
+    rest = sum(s.us for s in p.critical_path) - sum(s.us for s in longest)
+    left = len(p.critical_path) - len(longest)
+    if left:
+        rows.append((f"{left} shorter steps", "", f"{rest:,.1f}"))
+    return rows
