@@ -1,4 +1,4 @@
-"""The command line: one module per sub-command; exit code 0 good, 1 bad verdict, 2 bad usage."""
+"""The command line: one module per sub-command; exit code 0 good, 1 verdict, 2 bad usage."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def show(p: Prediction) -> None:
         _longest_steps(p),
     )
     say(
-        f"{p.tiles:,} tiles, {p.events:,} events in {p.wall_s:.2f} s: {p.tiles_per_s:,.0f} tiles/s"
+        f"{p.tiles:,} tiles, {p.events:,} events in {p.wall_s:.2f} s: "
+        f"{p.tiles_per_s:,.0f} tiles/s"
     )
 
 
