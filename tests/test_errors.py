@@ -12,8 +12,14 @@ EXAMPLES = [
         "shape: M is -1; expected a positive integer; write M=8192",
     ),
     (errors.ShapeError("M is missing", "shape"), "shape: M is missing"),
-    (errors.TopologyError("no GPUs", "own.yaml", "at least one"), "own.yaml: no GPUs; expected at least one"),
-    (errors.KernelFileError("no program", "my.py", cure="add one"), "my.py: no program; add one"),
+    (
+        errors.TopologyError("no GPUs", "own.yaml", "at least one"),
+        "own.yaml: no GPUs; expected at least one",
+    ),
+    (
+        errors.KernelFileError("no program", "my.py", cure="add one"),
+        "my.py: no program; add one",
+    ),
     (
         errors.UnknownNameError("topology", "h80x8", ["h100x8", "h800x8"]),
         "unknown topology 'h80x8'; expected one of h100x8, h800x8; did you mean 'h800x8'?",
@@ -36,7 +42,9 @@ EXAMPLES = [
         "k.py:3: PE 9 of 8; use a PE from 0 to 7",
     ),
 ]
-each_error = pytest.mark.parametrize(("error", "sentence"), EXAMPLES, ids=lambda value: type(value).__name__)
+each_error = pytest.mark.parametrize(
+    ("error", "sentence"), EXAMPLES, ids=lambda value: type(value).__name__
+)
 
 
 @each_error

@@ -13,7 +13,10 @@ from tdsim.topology import cluster, machine
 from tdsim.units import Bandwidth
 
 clusters = st.builds(
-    cluster, st.sampled_from(["h100", "h800", "h200", "h20"]), st.integers(1, 4), st.integers(1, 8)
+    cluster,
+    st.sampled_from(["h100", "h800", "h200", "h20"]),
+    st.integers(1, 4),
+    st.integers(1, 8),
 )
 
 
@@ -32,7 +35,9 @@ def expected_length(built, src, dst):
     if built.node_of(src) == built.node_of(dst):
         return 2  # through the NVSwitch
     same_rail = built.local_rank(src) == built.local_rank(dst)
-    return 6 if same_rail else 8  # a PCIe switch and a NIC at each end; one leaf, or two and a spine
+    return (
+        6 if same_rail else 8
+    )  # a PCIe switch and a NIC at each end; one leaf, or two and a spine
 
 
 @settings(deadline=None, max_examples=30)
@@ -78,7 +83,9 @@ def test_a_route_sums_latency_takes_the_least_bandwidth_and_is_ordered_if_all_li
 @given(clusters)
 def test_a_node_is_what_a_rank_can_load_from_and_store_to(built):
     for src, dst in pairs(built):
-        kind = "local" if src == dst else "scale_up" if built.reachable(src, dst) else "scale_out"
+        kind = (
+            "local" if src == dst else "scale_up" if built.reachable(src, dst) else "scale_out"
+        )
         assert built.route(src, dst).kind == kind
         assert built.reachable(src, dst) == (dst in built.ranks_of(built.node_of(src)))
 
@@ -99,7 +106,14 @@ def test_degrees_follow_from_the_numbers_of_nodes_and_gpus(built):
     nodes, gpus = built.num_nodes, built.gpus_per_node
     degrees = {"gpu": 1, "nvswitch": gpus}
     if nodes > 1:
-        degrees = {"gpu": 2, "nvswitch": gpus, "pcie": 2, "nic": 2, "leaf": nodes + 1, "spine": gpus}
+        degrees = {
+            "gpu": 2,
+            "nvswitch": gpus,
+            "pcie": 2,
+            "nic": 2,
+            "leaf": nodes + 1,
+            "spine": gpus,
+        }
     for endpoint in built.graph:
         assert built.graph.out_degree(endpoint) == degrees[kind_of(endpoint)]
         assert built.graph.in_degree(endpoint) == degrees[kind_of(endpoint)]
@@ -111,7 +125,9 @@ def test_rail_i_joins_nic_i_of_every_node(built):
     if built.num_nodes > 1:
         for rail in range(built.gpus_per_node):
             nics = {end for end in built.graph[f"leaf{rail}"] if kind_of(end) == "nic"}
-            assert nics == {f"nic{node * built.gpus_per_node + rail}" for node in range(built.num_nodes)}
+            assert nics == {
+                f"nic{node * built.gpus_per_node + rail}" for node in range(built.num_nodes)
+            }
 
 
 @settings(deadline=None, max_examples=20)
@@ -169,7 +185,10 @@ def test_a_pickled_machine_has_the_same_routes():
 def test_capacities_list_every_link_in_the_order_it_was_built():
     built = machine("h800x2x2")
     assert list(built.capacities()) == list(machine("h800x2x2").capacities())
-    assert built.capacities()["gpu0", "nvswitch0"] == built.link(("gpu0", "nvswitch0")).bandwidth.bytes_per_s
+    assert (
+        built.capacities()["gpu0", "nvswitch0"]
+        == built.link(("gpu0", "nvswitch0")).bandwidth.bytes_per_s
+    )
 
 
 def test_two_gpus_without_a_path_are_both_named():

@@ -35,7 +35,9 @@ def test_every_time_is_whole_picoseconds_and_no_less_than_zero(name):
 @pytest.mark.parametrize(
     ("name", "sheet"), [("h100x8", 450), ("h800x8", 200), ("h200x8", 450), ("h20x8", 450)]
 )
-def test_the_nvlink_rate_is_a_reachable_part_of_the_data_sheet_which_its_source_names(name, sheet):
+def test_the_nvlink_rate_is_a_reachable_part_of_the_data_sheet_which_its_source_names(
+    name, sheet
+):
     link = machine(name).link(("gpu0", "nvswitch0"))
     reached = link.bandwidth.bytes_per_s / (sheet * 10**9)
     assert 0.75 < reached < 0.9

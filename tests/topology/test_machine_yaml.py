@@ -93,7 +93,9 @@ def test_an_unknown_key_is_offered_the_closest_known_one(tmp_path):
 
 
 def test_an_unknown_unit_is_offered_the_closest_known_one(tmp_path):
-    with pytest.raises(TdsimError, match="unknown unit of bandwidth 'Gbps'.*did you mean 'Gb/s'"):
+    with pytest.raises(
+        TdsimError, match="unknown unit of bandwidth 'Gbps'.*did you mean 'Gb/s'"
+    ):
         machine(write(tmp_path, BASE + "nic: {bandwidth: 400 Gbps}\n"))
 
 
