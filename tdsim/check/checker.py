@@ -188,6 +188,7 @@ def _describe(name: str, call: int, rank: int, got: Any, want: Any, wrong: Any) 
     seen = "NaN, so never written or computed from unwritten memory"
     count = f"{int(wrong.sum()):,} of {wrong.size:,}"
     return (
-        f"{name} on rank {rank} in call {call}: {count} elements are wrong, first at {list(index)}: "
-        f"{seen if np.isnan(value) else f'{value:.6g}'}, expected {float(want[index]):.6g}"
+        f"{name} on rank {rank} in call {call}: {count} elements are wrong, first at "
+        f"{list(index)}: {seen if np.isnan(value) else f'{value:.6g}'}, "
+        f"expected {float(want[index]):.6g}"
     )

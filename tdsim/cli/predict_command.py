@@ -45,10 +45,9 @@ def run(args: argparse.Namespace) -> int:
 def show(p: Prediction) -> None:
     """The report as people read it: the verdict first, then where the time goes."""
     sizes = " ".join(f"{k} {v}" for k, v in p.shape.items())
-    verdict = "faster than" if p.speedup > 1 else "SLOWER than"
     table(
         f"{p.kernel} on {p.topology}, {sizes}, {p.dtype}: {p.time_us:,.1f} us, "
-        f"{p.speedup:.2f}x the unfused baseline ({verdict} it)",
+        + _against_baseline(p),
         ("figure", "value", "meaning"),
         _figures(p),
     )
@@ -61,6 +60,13 @@ def show(p: Prediction) -> None:
         f"{p.tiles:,} tiles, {p.events:,} events in {p.wall_s:.2f} s: "
         f"{p.tiles_per_s:,.0f} tiles/s"
     )
+
+
+def _against_baseline(p: Prediction) -> str:
+    if not p.baseline_us:
+        return "no baseline, because the program declares no work"
+    verdict = "faster than" if p.speedup > 1 else "SLOWER than"
+    return f"{p.speedup:.2f}x the unfused baseline ({verdict} it)"
 
 
 def _figures(p: Prediction) -> list[tuple[str, str, str]]:

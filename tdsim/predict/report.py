@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tdsim.engine.timeline import Segment, critical_path
+from tdsim.errors import UsageError
 from tdsim.lang import Gemm, Program, dtype
 from tdsim.predict.baseline import baseline_ps, step_ps
 from tdsim.predict.bound import bound
@@ -79,8 +80,23 @@ def make_job(
 ) -> Job:
     """Check a user's request and turn it into a timing job."""
     program = load_program(kernel)
+    if not 0 < gemm_slowdown < 1000:
+        raise UsageError(
+            f"a GEMM slowdown of {gemm_slowdown}",
+            "--gemm-slowdown",
+            "a positive factor, 1.0 for none",
+            "1.2 means 1.2 times slower",
+        )
     target = topology if isinstance(topology, Machine) else machine(topology)
     sizes = program.sizes(shape, target.world_size, target.num_nodes)
+    late = [rank for rank in delays or {} if not 0 <= rank < target.world_size]
+    if late:
+        raise UsageError(
+            f"rank {late[0]} is late, but {target.name} has no such rank",
+            "--straggler",
+            f"ranks 0 to {target.world_size - 1}",
+            "check the rank",
+        )
     return Job(
         program=program,
         machine=target,

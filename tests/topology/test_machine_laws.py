@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 """Laws of every machine that the rail-optimised builder makes, whatever its size."""
 
 import dataclasses
@@ -46,7 +48,7 @@ def test_a_route_is_a_chain_of_links_from_one_gpu_to_the_other_through_no_third(
     for src, dst in pairs(built):
         links = built.route(src, dst).links
         ends = [f"gpu{src}", *(end for _, end in links)]
-        assert list(links) == list(zip(ends, ends[1:], strict=False))
+        assert list(links) == list(pairwise(ends))
         assert ends[-1] == f"gpu{dst}"
         assert not any(kind_of(end) == "gpu" for end in ends[1:-1])
 

@@ -88,19 +88,19 @@ def test_a_mistake_in_a_file_is_one_line_with_its_place(tmp_path, text, sentence
 
 
 def test_an_unknown_key_is_offered_the_closest_known_one(tmp_path):
-    with pytest.raises(TdsimError, match="unknown key 'nmu_sms'.*did you mean 'num_sms'"):
+    with pytest.raises(TdsimError, match=r"unknown key 'nmu_sms'.*did you mean 'num_sms'"):
         machine(write(tmp_path, BASE + "gpu: {nmu_sms: 3}\n"))
 
 
 def test_an_unknown_unit_is_offered_the_closest_known_one(tmp_path):
     with pytest.raises(
-        TdsimError, match="unknown unit of bandwidth 'Gbps'.*did you mean 'Gb/s'"
+        TdsimError, match=r"unknown unit of bandwidth 'Gbps'.*did you mean 'Gb/s'"
     ):
         machine(write(tmp_path, BASE + "nic: {bandwidth: 400 Gbps}\n"))
 
 
 def test_two_gpus_without_a_route_are_named(tmp_path):
-    with pytest.raises(TdsimError, match="no route from gpu0 to gpu2.*add the missing link"):
+    with pytest.raises(TdsimError, match=r"no route from gpu0 to gpu2.*add the missing link"):
         machine(write(tmp_path, RING))
 
 
