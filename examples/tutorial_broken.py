@@ -1,4 +1,4 @@
-"""Three ways to break ``tutorial.ring_scale``; the tutorial reads what the check says of each."""
+"""Three ways to break ``tutorial.ring_scale``; the tutorial reads the report on each."""
 
 from tutorial import push, push_and_scale, reference, scale
 

@@ -7,7 +7,8 @@ also here, typed::
     from tdsim.predict import predict, scale
     from tdsim.topology import machine
 
-    print(predict("ag_gemm", topology="h800x8", shape={"M": 8192, "N": 28672, "K": 8192}).speedup)
+    row = predict("ag_gemm", topology="h800x8", shape={"M": 8192, "N": 28672, "K": 8192})
+    print(row.speedup, row.bound_by)
 
 ``import tdsim`` alone imports nothing.
 """

@@ -96,17 +96,28 @@ class ProgramError(TdsimError):
 
 
 class DeadlockError(ProgramError):
-    """No event is left at *now_ps* (picoseconds), yet each of *waiters* still waits."""
+    """No event is left at *now_ps* (picoseconds), yet each of *waiters* still waits.
+
+    *waiters* may stand for several program instances each; *count* is their number (default:
+    one each). *notes* say what else a reader needs, such as the wait-for cycle.
+    """
 
     verdict: ClassVar[str] = "HANG"
 
-    def __init__(self, now_ps: int, waiters: Sequence[object]) -> None:
-        super().__init__(now_ps, tuple(waiters))
-        self.now_ps, self.waiters = now_ps, tuple(waiters)
+    def __init__(
+        self,
+        now_ps: int,
+        waiters: Sequence[object],
+        count: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.now_ps, self.waiters, self.notes = now_ps, tuple(waiters), tuple(notes)
+        self.count = len(self.waiters) if count is None else count
+        super().__init__(now_ps, self.waiters, self.count, self.notes)
 
     def __str__(self) -> str:
-        lines = "".join(f"\n  {waiter}" for waiter in self.waiters)
-        return f"deadlock at {self.now_ps} ps, {len(self.waiters)} waiting:{lines}"
+        lines = "".join(f"\n  {line}" for line in (*self.waiters, *self.notes))
+        return f"deadlock at {self.now_ps} ps, {self.count} waiting:{lines}"
 
 
 class ApiError(ProgramError):

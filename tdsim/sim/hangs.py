@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 
+from tdsim.errors import DeadlockError
 from tdsim.lang import Function, Kernel
 from tdsim.sim.instrument import called
 from tdsim.sim.signals import SignalArray, Waiter
@@ -16,25 +17,42 @@ _MAX_LINES = 12
 _WRITERS = {"signal_op", "putmem_signal", "putmem_signal_nbi", "grid_barrier"}
 
 
-def explain(world: Any) -> tuple[object, ...]:
-    """Lines of a hang report: who waits, the cycle, and grids without a slot."""
+def deadlock(world: Any) -> DeadlockError:
+    """The error for a run whose queue is empty although its calls are not complete."""
     blocked = list(_blocked(world))
-    lines: list[object] = [waiter for waiter, _ in blocked[:_MAX_LINES]]
-    if len(blocked) > _MAX_LINES:
-        lines.append(f"... and {len(blocked) - _MAX_LINES} more")
-    lines += _cycle(world, blocked)
+    notes = [*_cycle(blocked), *_without_a_slot(world), *_missing_at_barriers(world)]
+    return DeadlockError(world.env.now, _grouped(blocked), len(blocked), notes)
+
+
+def _grouped(blocked: list[tuple[Waiter, Any]]) -> list[str]:
+    """One line for the instances of a launch that wait at one place for one signal array."""
+    groups: dict[tuple[int, int, str, str], list[Waiter]] = {}
+    for waiter, launch in blocked:
+        key = (waiter.pe, id(launch), str(waiter.line), waiter.sig.name)
+        groups.setdefault(key, []).append(waiter)
+    lines = [
+        str(first) + (f" (and {len(rest)} more instances there)" if rest else "")
+        for first, *rest in groups.values()
+    ]
+    left = len(lines) - _MAX_LINES
+    return [*lines[:_MAX_LINES], *([f"... and {left} more places"] if left > 0 else [])]
+
+
+def _without_a_slot(world: Any) -> Iterator[str]:
     for rank, gpu in enumerate(world.gpus):
         for grid in gpu.sms.waiting:
             left = grid.count - grid.next
-            lines.append(
+            yield (
                 f"{grid.label}: {left} of {grid.count} CTAs have no SM slot; "
                 f"all {gpu.sms.num_sms} SMs of PE {rank} are held by waiting CTAs"
             )
+
+
+def _missing_at_barriers(world: Any) -> Iterator[str]:
     for barrier in world.barriers.values():
         if barrier.arrived:
-            missing = [pe for pe in range(world.n_pes) if pe not in barrier.arrived]
-            lines.append(f"{barrier.name}: PEs {missing} have not arrived")
-    return tuple(lines)
+            missing = [str(pe) for pe in range(world.n_pes) if pe not in barrier.arrived]
+            yield f"{barrier.name}: PE {', '.join(missing)} has not arrived"
 
 
 def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
@@ -48,7 +66,7 @@ def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
         yield waiter, None
 
 
-def _cycle(world: Any, blocked: list[tuple[Waiter, Any]]) -> list[str]:
+def _cycle(blocked: list[tuple[Waiter, Any]]) -> list[str]:
     """A cycle of waits: who waits for a signal that another waiting one writes."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     writers: dict[int, list[tuple[Waiter, Any]]] = {}

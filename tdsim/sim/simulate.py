@@ -14,10 +14,10 @@ import numpy as np
 
 from tdsim.engine.fiber import Fiber
 from tdsim.engine.timeline import Segment
-from tdsim.errors import ApiError, DeadlockError, TdsimError
+from tdsim.errors import ApiError
 from tdsim.lang import DType, Program, activate
 from tdsim.sim.context import HostContext
-from tdsim.sim.hangs import explain
+from tdsim.sim.hangs import deadlock
 from tdsim.sim.hooks import Listener
 from tdsim.sim.operations import call_end
 from tdsim.sim.tile import Buffer
@@ -187,7 +187,7 @@ class _Simulation:
 
     def _check_finished(self) -> None:
         if min(self.calls_done) < self.job.calls:
-            raise DeadlockError(self.world.env.now, explain(self.world))
+            raise deadlock(self.world)
 
     def _check_signal_counts(self) -> None:
         for sig in self.world.signal_arrays:
@@ -222,6 +222,3 @@ def _no_cycle_collection() -> Iterator[None]:
 def _outside() -> None:
     """Host code runs: device operations are errors again."""
     activate(None)
-
-
-__all__ = ["Job", "Run", "TdsimError", "simulate"]

@@ -1,9 +1,8 @@
-from itertools import pairwise
-
 """Laws of every machine that the rail-optimised builder makes, whatever its size."""
 
 import dataclasses
 import pickle
+from itertools import pairwise
 
 import networkx as nx
 import pytest
