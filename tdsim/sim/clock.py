@@ -108,11 +108,10 @@ class CtaClock:
         self.settle()
         if self.reads or self.writes:
             self.move_remote()
+        self.clock = max(self.clock, self.env.now)
+        self.note()
         if self.clock > self.env.now:
-            self.note()
             self.sleep_until(self.clock)
-        else:
-            self.clock = self.env.now
 
     def note(self, detail: str = "") -> None:
         """Record the time since the last mark as one segment of this CTA."""

@@ -9,24 +9,23 @@ from typing import Any
 from tdsim.engine.timeline import Segment
 from tdsim.sim.hooks import Listener
 
-BUSY_KINDS = ("compute", "comm", "reduce", "copy", "link")
-
 
 @dataclass(frozen=True, slots=True)
 class SignalLanding:
-    """A signal that arrived: from *rank*'s *lane* (since *sent*) at word *i* on *pe*."""
+    """Word *i* of *name* on *pe* was written at *landed* ps; *cause* is the sender's segment."""
 
-    sent: int
+    cause: Segment | None
     landed: int
-    rank: int
-    lane: str
     pe: int
     name: str
     i: int
 
 
 class Recorder(Listener):
-    """Keeps segments in the order of their ends, signals and link rates."""
+    """Keeps segments, signals and link rates as they come.
+
+    CTAs run ahead of the event queue, so segments are not in time order.
+    """
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
@@ -39,9 +38,7 @@ class Recorder(Listener):
     def signal(
         self, now: int, cause: Segment | None, rank: int, lane: str, pe: int, name: str, i: int
     ) -> None:
-        sent = cause.end if cause is not None else now
-        origin = cause.lane if cause is not None and cause.rank == rank else lane
-        self.signals.append(SignalLanding(sent, now, rank, origin, pe, name, i))
+        self.signals.append(SignalLanding(cause, now, pe, name, i))
 
     def rate(self, link: Any, now: int, rate: int) -> None:
         self.rates.append((link, now, rate))
@@ -50,6 +47,16 @@ class Recorder(Listener):
         """Picoseconds of SM work per rank: the sum of its CTAs' segments, waits left out."""
         total: Counter[int] = Counter()
         for s in self.segments:
-            if s.lane.startswith("SM ") and s.kind not in ("wait", "barrier"):
+            if is_busy(s):
                 total[s.rank] += s.end - s.begin
         return total
+
+
+def on_sm(segment: Segment) -> bool:
+    """Whether *segment* is a CTA's."""
+    return segment.lane.startswith("SM ")
+
+
+def is_busy(segment: Segment) -> bool:
+    """Whether *segment* is a CTA's work, not its wait."""
+    return on_sm(segment) and segment.kind not in ("wait", "barrier")

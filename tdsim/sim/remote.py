@@ -72,6 +72,7 @@ class RemoteOps(CtaClock):
                 target.data[...] = data if blocking else src.data
             if signal is not None:
                 sig, i, word, value, op = signal
+                self.world.signalled(link, rank, f"to PE {pe}", pe, sig, i)
                 sig.update(pe, i, word if op == "set" else value, op, name, link)
             delivery.arrived.succeed()
 
@@ -108,7 +109,6 @@ class RemoteOps(CtaClock):
 
     def move_remote(self) -> None:
         """Move the bytes that loads and stores of peers' memory have counted."""
-        begin = self.env.now
         events = []
         cap = self.costs.sm_copy_per_s
         for pe, nbytes in self.reads.items():
@@ -126,7 +126,6 @@ class RemoteOps(CtaClock):
             if event.callbacks is not None:
                 wait(event)
         self.clock = max(self.clock, self.env.now)
-        self.mark = min(self.mark, begin)
 
     def fence(self) -> None:
         self.flush()

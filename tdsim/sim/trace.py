@@ -1,192 +1,220 @@
-"""Chrome trace JSON of a run, for Perfetto: a process per rank, a thread per SM and stream."""
+"""Chrome trace JSON of a run, for Perfetto: a process per rank, a thread per SM and stream.
+
+Times are simulated, from 0, in microseconds; every span also carries its length in whole
+picoseconds. The same run gives the same bytes: no wall clock, no hash order.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tdsim.engine.timeline import Segment, critical_path
+from tdsim.files import write_whole
 from tdsim.sim.recorder import Recorder
 from tdsim.sim.simulate import Run
+from tdsim.sim.trace_lanes import Threads, assign
 
 MAX_SPANS = 400_000
 """Perfetto stays quick below about this many; whole ranks are left out above it."""
-GZIP_ABOVE = 4 * 2**20
+GZIP_ABOVE = 16 * 2**20
 """Traces longer than this many bytes are compressed; Perfetto opens them as they are."""
 PATH_PROCESS, LINK_PROCESS = 1_000_000, 1_000_001
 COLOURS = {
     "compute": "good", "comm": "yellow", "reduce": "olive", "copy": "yellow", "link": "yellow",
     "wait": "bad", "barrier": "terrible", "launch": "grey", "host": "grey", "signal": "black",
 }  # fmt: skip
+"""Reserved colour names of the Chrome trace format, by kind of segment."""
+_NS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """What was written: the file, how many spans, and the ranks that were left out."""
+    """What was written: the file, how many spans and arrows, and the ranks left out."""
 
     path: str
-    spans: int
     bytes: int
+    gzipped: bool
+    spans: int
+    arrows: int
     left_out: tuple[int, ...]
 
+    def text(self) -> str:
+        """One line for people."""
+        line = f"{self.path}: {self.spans:,} spans, {self.arrows:,} arrows, {self.bytes:,} bytes"
+        line += ", gzipped" if self.gzipped else ""
+        return f"{line}; left out: {_said(self.left_out)}" if self.left_out else line
 
-def encode(run: Run, recorder: Recorder, title: str, name: str) -> tuple[bytes, TraceSummary]:
-    """The bytes of a trace file called *name*; gzipped if large or if the name ends in .gz.
 
-    No wall clock and a fixed order: the same run gives the same bytes.
+def write_trace(path: str, run: Run, recorder: Recorder, title: str) -> TraceSummary:
+    """Write the trace of *run*, whole or not at all; gzipped if large or named ``.gz``.
+
+    Above ``MAX_SPANS`` the spans of the highest ranks are left out; the file and the summary
+    say which. The critical path, the links and all counters stay.
     """
-    segments = sorted(recorder.segments, key=lambda s: (s.rank, s.lane, s.begin, s.end))
-    kept, left_out = _fit(segments, run.world.n_pes)
-    path = critical_path(run.last, 0)
-    on_path = {(s.rank, s.lane, s.begin) for s in path}
-    threads = _threads(kept)
-    events = [
-        *_names(run, threads),
-        *(_span(s, threads, (s.rank, s.lane, s.begin) in on_path) for s in kept),
-        *_path_spans(path),
-        *_arrows(recorder, kept, threads),
+    kept, left_out = _fit(recorder.segments, run.world.n_pes)
+    threads = assign(kept)
+    arrows = list(_arrows(run, recorder, kept, threads))
+    lines = [
+        *_names(run, threads, left_out),
+        *_spans(kept, threads, critical_path(run.last, 0)),
+        *_path_spans(run),
+        *arrows,
         *_counters(recorder),
     ]
-    document = {
+    head = {
         "baseTimeNanoseconds": 0,
         "displayTimeUnit": "ns",
-        "otherData": {"title": title, "left out": _say_left_out(left_out)},
-        "traceEvents": events,
+        "otherData": {"title": title, "left out": _said(left_out)},
     }
-    data = json.dumps(document, separators=(",", ":")).encode()
-    if name.endswith(".gz") or len(data) > GZIP_ABOVE:
+    text = json.dumps(head)[:-1] + ', "traceEvents": [\n' + ",\n".join(lines) + "\n]}\n"
+    data = text.encode()
+    gzipped = path.endswith(".gz") or len(data) > GZIP_ABOVE
+    if gzipped:
         data = gzip.compress(data, 6, mtime=0)
-    return data, TraceSummary(name, len(kept), len(data), left_out)
+    write_whole(path, data)
+    return TraceSummary(
+        path=path,
+        bytes=len(data),
+        gzipped=gzipped,
+        spans=len(kept),
+        arrows=len(arrows) // 2,
+        left_out=left_out,
+    )
 
 
 def _fit(segments: list[Segment], n_pes: int) -> tuple[list[Segment], tuple[int, ...]]:
-    """All segments, or those of the first ranks that fit."""
-    if len(segments) <= MAX_SPANS:
-        return segments, ()
+    """The segments of as many ranks as fit, in a fixed order, and the ranks that do not."""
     counts = [0] * n_pes
     for s in segments:
         counts[s.rank] += 1
-    total = keep = 0
-    while keep < n_pes and (keep == 0 or total + counts[keep] <= MAX_SPANS):
+    keep, total = 1, counts[0]
+    while keep < n_pes and total + counts[keep] <= MAX_SPANS:
         total += counts[keep]
         keep += 1
-    return [s for s in segments if s.rank < keep], tuple(range(keep, n_pes))
+    kept = [s for s in segments if s.rank < keep]
+    kept.sort(key=lambda s: (s.rank, s.lane, s.begin, s.end))
+    return kept, tuple(range(keep, n_pes))
 
 
-def _say_left_out(ranks: tuple[int, ...]) -> str:
-    return f"spans of ranks {ranks[0]} to {ranks[-1]}" if ranks else "nothing"
+def _said(ranks: tuple[int, ...]) -> str:
+    if not ranks:
+        return "nothing"
+    several = f"ranks {ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else f"rank {ranks[0]}"
+    return f"spans of {several}"
 
 
-def _threads(segments: list[Segment]) -> dict[tuple[int, str], int]:
-    """A thread number for each lane of each rank: host, streams, links, then SMs by role."""
-    order = {"host": 0, "stream": 1, "to": 2, "SM": 3}
-    lanes = sorted(
-        {(s.rank, s.lane) for s in segments},
-        key=lambda x: (x[0], order.get(x[1].split()[0], 4), _role(x[1]), x[1]),
-    )
-    numbers: dict[tuple[int, str], int] = {}
-    count: dict[int, int] = {}
-    for rank, lane in lanes:
-        count[rank] = count.get(rank, 0) + 1
-        numbers[rank, lane] = count[rank]
-    return numbers
+def _event(phase: str, pid: int, ts: int | None = None, dur: int | None = None, **rest: Any) -> str:
+    """One event as JSON; *ts* and *dur* are picoseconds and become exact microseconds."""
+    times = "" if ts is None else f'"ts":{_us(ts)},'
+    times += "" if dur is None else f'"dur":{_us(dur)},'
+    body = json.dumps({"pid": pid, **rest}, separators=(",", ":"))
+    return f'{{"ph":"{phase}",{times}{body[1:]}'
 
 
-def _role(lane: str) -> str:
-    parts = lane.split()
-    return parts[2] if parts[0] == "SM" else ""
+def _us(ps: int) -> str:
+    return f"{ps // 10**6}.{ps % 10**6:06d}"
 
 
-def _names(run: Run, threads: dict[tuple[int, str], int]) -> Iterator[dict[str, Any]]:
-    for rank in range(run.world.n_pes):
-        node = run.world.machine.node_of(rank)
-        yield from _process(rank, f"rank {rank} (node {node})", rank + 2)
+def _names(run: Run, threads: Threads, left_out: tuple[int, ...]) -> Iterator[str]:
     yield from _process(PATH_PROCESS, "critical path", 0)
-    yield from _process(LINK_PROCESS, "links", 1)
-    for (rank, lane), number in threads.items():
-        yield _meta("thread_name", rank, number, {"name": lane})
-        yield _meta("thread_sort_index", rank, number, {"sort_index": number})
+    for rank in range(run.world.n_pes - len(left_out)):
+        node = run.world.machine.node_of(rank)
+        yield from _process(rank, f"rank {rank} (node {node})", rank + 1)
+    yield from _process(LINK_PROCESS, "links", run.world.n_pes + 1)
+    for (rank, tid), name in threads.names.items():
+        yield _event("M", rank, tid=tid, name="thread_name", args={"name": name})
+        yield _event("M", rank, tid=tid, name="thread_sort_index", args={"sort_index": tid})
 
 
-def _process(pid: int, name: str, order: int) -> Iterator[dict[str, Any]]:
-    yield _meta("process_name", pid, 0, {"name": name})
-    yield _meta("process_sort_index", pid, 0, {"sort_index": order})
+def _process(pid: int, name: str, order: int) -> Iterator[str]:
+    yield _event("M", pid, name="process_name", args={"name": name})
+    yield _event("M", pid, name="process_sort_index", args={"sort_index": order})
 
 
-def _meta(name: str, pid: int, tid: int, args: dict[str, Any]) -> dict[str, Any]:
-    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": args}
+def _spans(kept: Iterable[Segment], threads: Threads, path: list[Segment]) -> Iterator[str]:
+    critical = {(s.rank, s.lane, s.begin, s.kind) for s in path}
+    for s in kept:
+        marked = (s.rank, s.lane, s.begin, s.kind) in critical
+        args: dict[str, Any] = {"ps": s.end - s.begin}
+        if s.detail:
+            args["detail"] = s.detail
+        if marked:
+            args["critical"] = True
+        yield _event(
+            "X",
+            s.rank,
+            s.begin,
+            s.end - s.begin,
+            tid=threads.of[id(s)],
+            name=f"{s.kind} (critical)" if marked else s.kind,
+            cat=s.kind,
+            cname=COLOURS.get(s.kind, "grey"),
+            args=args,
+        )
 
 
-def _us(ps: int) -> float:
-    """Microseconds; whole picoseconds survive in a double for runs of up to hours."""
-    return ps / 1_000_000
+def _path_spans(run: Run) -> Iterator[str]:
+    """The path on one thread, without gaps: what no segment accounts for is latency."""
+    yield _event("M", PATH_PROCESS, tid=1, name="thread_name", args={"name": "all ranks"})
+    clock = 0
+    for s in critical_path(run.last, 0):
+        if s.begin > clock:
+            yield _path_span("signal and latency", s.rank, clock, s.begin, {})
+        args = {"lane": s.lane, "detail": s.detail} if s.detail else {"lane": s.lane}
+        yield _path_span(s.kind, s.rank, s.begin, s.end, args)
+        clock = s.end
 
 
-def _span(s: Segment, threads: dict[tuple[int, str], int], critical: bool) -> dict[str, Any]:
-    args = {"detail": s.detail, "ps": s.end - s.begin}
-    if critical:
-        args["critical path"] = "yes"
-    return {
-        "ph": "X",
-        "name": s.kind if not critical else f"{s.kind} (critical)",
-        "cat": s.kind,
-        "cname": COLOURS.get(s.kind, "grey"),
-        "pid": s.rank,
-        "tid": threads[s.rank, s.lane],
-        "ts": _us(s.begin),
-        "dur": _us(s.end - s.begin),
-        "args": args,
-    }
-
-
-def _path_spans(path: list[Segment]) -> Iterator[dict[str, Any]]:
-    for s in path:
-        yield {
-            "ph": "X",
-            "name": f"{s.kind}, rank {s.rank}",
-            "cat": "critical path",
-            "pid": PATH_PROCESS,
-            "tid": 1,
-            "ts": _us(s.begin),
-            "dur": _us(s.end - s.begin),
-            "args": {"lane": s.lane, "detail": s.detail},
-        }
+def _path_span(kind: str, rank: int, begin: int, end: int, args: dict[str, Any]) -> str:
+    return _event(
+        "X",
+        PATH_PROCESS,
+        begin,
+        end - begin,
+        tid=1,
+        name=f"{kind}, rank {rank}",
+        cat="critical path",
+        args={"ps": end - begin, "rank": rank, **args},
+    )
 
 
 def _arrows(
-    recorder: Recorder, kept: list[Segment], threads: dict[tuple[int, str], int]
-) -> Iterator[dict[str, Any]]:
-    """A flow arrow from each signal to each wait that it ended."""
-    waits: dict[tuple[int, str, int], list[Segment]] = {}
-    for s in kept:
-        if s.kind == "wait":
-            waits.setdefault((s.rank, s.detail, s.end), []).append(s)
+    run: Run, recorder: Recorder, kept: list[Segment], threads: Threads
+) -> Iterator[str]:
+    """Two events for each wait that a signal ended: an arrow from the sender's span to it."""
+    landings = {(x.pe, f"{x.name}[{x.i}]", x.landed): x.cause for x in recorder.signals}
     number = 0
-    for landing in recorder.signals:
-        ended = waits.get((landing.pe, f"{landing.name}[{landing.i}]", landing.landed), ())
-        source = threads.get((landing.rank, landing.lane))
-        for s in ended if source is not None else ():
-            number += 1
-            common = {"cat": "signal", "name": s.detail, "id": number}
-            yield {
-                **common, "ph": "s", "pid": landing.rank, "tid": source,
-                "ts": _us(max(landing.sent - 1, 0)),
-            }  # fmt: skip
-            yield {
-                **common, "ph": "f", "bp": "e", "pid": s.rank, "tid": threads[s.rank, s.lane],
-                "ts": _us(s.end - 1),
-            }  # fmt: skip
+    for s in kept:
+        if s.kind != "wait":
+            continue
+        landed = s.end - (run.world.machine.host.stream_op_ps if _on_stream(s) else 0)
+        cause = landings.get((s.rank, s.detail, landed)) if landed > s.begin else None
+        if cause is None or id(cause) not in threads.of:
+            continue
+        number += 1
+        for phase, end in (("s", cause), ("f", s)):
+            yield _event(
+                phase,
+                end.rank,
+                max(end.begin, end.end - 2 * _NS),  # inside the span, also in whole ns
+                tid=threads.of[id(end)],
+                cat="signal",
+                name=s.detail,
+                id=number,
+                **({"bp": "e"} if phase == "f" else {}),
+            )
 
 
-def _counters(recorder: Recorder) -> Iterator[dict[str, Any]]:
+def _on_stream(segment: Segment) -> bool:
+    return segment.lane.startswith("stream ")
+
+
+def _counters(recorder: Recorder) -> Iterator[str]:
+    """GB/s on each link, at every change."""
     for link, now, rate in recorder.rates:
-        yield {
-            "ph": "C",
-            "name": f"{link[0]} to {link[1]} (GB/s)",
-            "pid": LINK_PROCESS,
-            "ts": _us(now),
-            "args": {"GB/s": rate / 1e9},
-        }
+        name = f"{link[0]} to {link[1]} (GB/s)"
+        yield _event("C", LINK_PROCESS, now, name=name, args={"GB/s": rate / 10**9})

@@ -1,0 +1,68 @@
+"""The timeline of one predicted call, written as a Perfetto trace or an SVG picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tdsim.errors import UsageError
+from tdsim.lang import Program
+from tdsim.predict.report import Prediction, make_job, summarise
+from tdsim.sim import Job, simulate
+from tdsim.sim.picture import PictureSummary, write_picture
+from tdsim.sim.recorder import Recorder
+from tdsim.sim.trace import TraceSummary, write_trace
+from tdsim.topology import Machine
+
+SUFFIXES = (".json", ".json.gz", ".svg")
+
+
+def trace(
+    kernel: str | Program,
+    *,
+    topology: str | Machine = "h800x8",
+    shape: Mapping[str, int],
+    tunables: Mapping[str, Any] | None = None,
+    dtype: str = "bf16",
+    seed: int = 0,
+    path: str,
+) -> TraceSummary | PictureSummary:
+    """Predict one call of *kernel* and write its timeline to *path*.
+
+    A ``.json`` or ``.json.gz`` file opens at ui.perfetto.dev, an ``.svg`` file in a browser.
+    """
+    job = make_job(kernel, topology, shape, tunables, dtype, seed)
+    return record(job, (path,))[1][0]
+
+
+def record(
+    job: Job, paths: Sequence[str]
+) -> tuple[Prediction, list[TraceSummary | PictureSummary]]:
+    """Simulate *job* once and write a timeline to each of *paths*."""
+    for path in paths:
+        if not path.endswith(SUFFIXES):
+            raise UsageError(
+                "the kind of file is not known",
+                path,
+                f"a name in {', '.join(SUFFIXES)}",
+                "rename it",
+            )
+    recorder = Recorder()
+    run = simulate(job, (recorder,))
+    prediction = summarise(job, run)
+    title = title_of(prediction)
+    written: list[TraceSummary | PictureSummary] = []
+    for path in paths:
+        write = write_picture if path.endswith(".svg") else write_trace
+        written.append(write(path, run, recorder, title))
+    return prediction, written
+
+
+def title_of(p: Prediction) -> str:
+    """Two lines that say what the timeline shows: the problem, then the prediction."""
+    sizes = ", ".join(f"{k} {v}" for k, v in p.shape.items())
+    return (
+        f"{p.kernel} on {p.topology}: {sizes}, {p.dtype}\n"
+        f"{p.time_us:,.1f} us predicted, {p.speedup:.2f}x the unfused baseline "
+        f"({p.baseline_us:,.1f} us), bound by {p.bound_by} ({p.bound_us:,.1f} us)"
+    )
