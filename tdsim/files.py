@@ -9,31 +9,27 @@ from pathlib import Path
 from tdsim.errors import UsageError
 
 
-def write_whole(path: str | Path, data: bytes) -> None:
+def require_folder(path: str | Path, where: str) -> None:
+    """Raise UsageError unless a file can be made at *path*, which *where* (an option) names."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise UsageError(f"no folder '{folder}'", where, "an existing folder", "create it first")
+    if Path(path).is_dir():
+        raise UsageError(f"'{path}' is a folder", where, "a file name", "add a name")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(
+            f"folder '{folder}' is read-only", where, "a folder to write to", "choose another"
+        )
+
+
+def write_whole(path: str | Path, data: bytes, where: str = "path") -> None:
     """Write *data* to *path* through a temporary sibling, so that readers see all or nothing.
 
-    An interrupted or failed write leaves what was there before. Raises UsageError when the
-    folder does not exist or cannot be written.
+    An interrupted or failed write leaves what was there before and no temporary file.
     """
+    require_folder(path, where)
     final = Path(path)
-    if not final.parent.is_dir():
-        raise UsageError(
-            f"there is no folder {str(final.parent)!r}",
-            str(path),
-            "an existing folder",
-            "create it first",
-        )
-    if final.is_dir():
-        raise UsageError("this is a folder", str(path), "a file name", "add a name")
-    try:
-        handle, name = tempfile.mkstemp(dir=final.parent, prefix=".", suffix=".part")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write here ({error.strerror})",
-            str(path),
-            "a writable folder",
-            "choose another",
-        ) from None
+    handle, name = tempfile.mkstemp(dir=final.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -38,6 +38,10 @@ EXAMPLES = [
         "deadlock at 12000 ps, 1 waiting:\n  PE 1 program 7: ready[3] is 0, waiting for >= 1",
     ),
     (
+        errors.DeadlockError(7, ["PE 0: 132 programs wait"], 132, ("cycle: PE 0, PE 1",)),
+        "deadlock at 7 ps, 132 waiting:\n  PE 0: 132 programs wait\n  cycle: PE 0, PE 1",
+    ),
+    (
         errors.ApiError("PE 9 of 8", "k.py:3", "use a PE from 0 to 7"),
         "k.py:3: PE 9 of 8; use a PE from 0 to 7",
     ),

@@ -6,23 +6,23 @@ of NaN, deliveries shuffled on unordered paths; outputs are compared with the Nu
 
 from __future__ import annotations
 
+import math
+import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from tdsim.errors import ProgramError, ShapeError
-from tdsim.lang import DType, Gemm, Program, ReduceScatter, dtype
-from tdsim.sim import Job, Run, simulate
+from tdsim.check.compare import first_difference
+from tdsim.errors import ProgramError, ShapeError, TdsimError, UsageError
+from tdsim.lang import Program
+from tdsim.predict import make_job
+from tdsim.sim import Job, simulate
 from tdsim.sim.programs import load_program
 from tdsim.topology import Machine, machine
 
-CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
+CLEAN, WRONG_RESULT, UNKNOWN = "CLEAN", "WRONG-RESULT", "UNKNOWN"
 MAX_BYTES = 2 * 2**30
 """Most tensor data, over all ranks and calls, that a functional run may hold."""
-TOLERANCE = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
-"""Largest error over the largest reference value: a few roundings; TF32 for fp32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,12 @@ def check(
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
 
-    Without *shape* the program's own small shape is used.
+    Without *shape* the program's own small shape is used. Raises UsageError for input that is
+    not legal; whatever the program itself does wrong is a verdict.
     """
+    for name, number in (("seeds", seeds), ("calls", calls)):
+        if number < 1:
+            raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
     job = _job(kernel, topology, shape, tunables, dtype, calls)
     tried: list[int] = []
     findings: list[Finding] = []
@@ -111,40 +115,29 @@ def _job(
     topology: str | Machine,
     shape: Mapping[str, int] | None,
     tunables: Mapping[str, Any] | None,
-    dtype_name: str,
+    dtype: str,
     calls: int,
 ) -> Job:
     program = load_program(kernel)
     target = topology if isinstance(topology, Machine) else machine(topology)
-    world, nodes = target.world_size, target.num_nodes
-    chosen = shape if shape is not None else program.default_shape(world, nodes)
-    sizes = program.sizes(chosen, world, nodes)
-    kind = dtype(dtype_name)
-    _refuse_large(program, sizes, kind, world * calls)
-    return Job(
-        program=program,
-        machine=target,
-        sizes=sizes,
-        tunables=program.tuned(tunables or {}),
-        dtype=kind,
-        calls=calls,
-        functional=True,
-        skewed=True,
-    )
+    chosen = shape
+    if chosen is None:
+        chosen = program.default_shape(target.world_size, target.num_nodes)
+    job = make_job(program, target, chosen, tunables, dtype)
+    _refuse_large(job, target.world_size * calls)
+    return replace(job, calls=calls, functional=True, skewed=True)
 
 
-def _refuse_large(program: Program, sizes: Mapping[str, int], kind: DType, copies: int) -> None:
-    total = 0
+def _refuse_large(job: Job, copies: int) -> None:
+    program, total = job.program, 0
     for name, tensor in program.tensors.items():
-        count = 1
-        for n in tensor.shape(sizes, f"{program.name} tensor {name}"):
-            count *= n
-        total += count * kind.itemsize * copies
+        shape = tensor.shape(job.sizes, f"{program.name} tensor {name}")
+        total += math.prod(shape) * job.dtype.itemsize * copies
     if total > MAX_BYTES:
         raise ShapeError(
             f"a check would hold {total / 2**30:.1f} GiB of tensors",
             program.name,
-            f"at most {MAX_BYTES / 2**30:.0f} GiB over all ranks and calls",
+            f"at most {MAX_BYTES // 2**30} GiB over all ranks and calls",
             "check a smaller shape (leave --shape out for the program's own)",
         )
 
@@ -152,43 +145,21 @@ def _refuse_large(program: Program, sizes: Mapping[str, int], kind: DType, copie
 def _try_seed(job: Job) -> Finding | None:
     try:
         run = simulate(job)
+        message = first_difference(job, run)
     except ProgramError as error:
         return Finding(verdict=error.verdict, seed=job.seed, message=str(error))
-    message = _first_difference(job, run)
-    if message:
-        return Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)
-    return None
+    except TdsimError:
+        raise
+    except Exception as error:
+        return Finding(verdict=UNKNOWN, seed=job.seed, message=_crash(job, error))
+    return Finding(verdict=WRONG_RESULT, seed=job.seed, message=message) if message else None
 
 
-def _first_difference(job: Job, run: Run) -> str | None:
-    """The first wrong element, call by call and rank by rank; None if all is right."""
-    exact = not any(isinstance(step, (Gemm, ReduceScatter)) for step in job.program.work)
-    tolerance = 0.0 if exact else TOLERANCE.get(job.dtype.short, 0.0)
-    for call, inputs in enumerate(run.inputs):
-        reference = job.program.reference(inputs)
-        for name, expected in reference.items():
-            for rank, want in enumerate(expected):
-                got = run.outputs[call][name][rank]
-                wrong = _wrong_elements(got, want, tolerance)
-                if wrong.any():
-                    return _describe(name, call, rank, got, want, wrong)
-    return None
-
-
-def _wrong_elements(got: Any, want: Any, tolerance: float) -> Any:
-    got, want = got.astype(np.float64), np.asarray(want).astype(np.float64)
-    limit = tolerance * np.abs(want).max(initial=0.0)
-    with np.errstate(invalid="ignore"):
-        return ~(np.abs(got - want) <= limit)
-
-
-def _describe(name: str, call: int, rank: int, got: Any, want: Any, wrong: Any) -> str:
-    index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    value = float(got[index])
-    seen = "NaN, so never written or computed from unwritten memory"
-    count = f"{int(wrong.sum()):,} of {wrong.size:,}"
-    return (
-        f"{name} on rank {rank} in call {call}: {count} elements are wrong, first at "
-        f"{list(index)}: {seen if np.isnan(value) else f'{value:.6g}'}, "
-        f"expected {float(want[index]):.6g}"
-    )
+def _crash(job: Job, error: Exception) -> str:
+    """What a program raised, with the innermost line of its own text."""
+    place, home = job.program.name, job.program.host.__code__.co_filename
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if name == home or "__int32__" in frame.f_globals:
+            place = f"{name}:{line}"
+    return f"{place}: {type(error).__name__}: {error}"

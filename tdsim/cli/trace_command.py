@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         args.seed,
         delays=options.delays(args.straggler),
     )
-    prediction, written = record(job, args.output)
+    prediction, written = record(job, args.output, "--output")
     if args.json:
         write_json(
             {"files": [asdict(w) for w in written], "prediction": prediction.to_json()}

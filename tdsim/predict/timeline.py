@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tdsim.errors import UsageError
+from tdsim.files import require_folder
 from tdsim.lang import Program
 from tdsim.predict.report import Prediction, make_job, summarise
 from tdsim.sim import Job, simulate
@@ -36,17 +37,16 @@ def trace(
 
 
 def record(
-    job: Job, paths: Sequence[str]
+    job: Job, paths: Sequence[str], where: str = "path"
 ) -> tuple[Prediction, list[TraceSummary | PictureSummary]]:
-    """Simulate *job* once and write a timeline to each of *paths*."""
+    """Simulate *job* once and write a timeline to each of *paths*, which *where* names.
+
+    Paths that cannot be written are refused before anything runs.
+    """
     for path in paths:
         if not path.endswith(SUFFIXES):
-            raise UsageError(
-                "the kind of file is not known",
-                path,
-                f"a name in {', '.join(SUFFIXES)}",
-                "rename it",
-            )
+            raise UsageError(path, where, "a name in .json, .json.gz or .svg", "rename it")
+        require_folder(path, where)
     recorder = Recorder()
     run = simulate(job, (recorder,))
     prediction = summarise(job, run)

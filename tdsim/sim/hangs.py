@@ -60,8 +60,8 @@ def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
     for launch in world.launches:
         for cta in launch.ctas.values():
             if cta.blocked_on is not None:
-                cta.blocked_on.line = world.place(launch.kernel, cta.fiber.frame)
-                yield cta.blocked_on, launch
+                line = world.place(launch.kernel, cta.fiber.frame)
+                yield Waiter(cta.name, launch.rank, *cta.blocked_on, line), launch
     for waiter in world.stream_waits.values():
         yield waiter, None
 

@@ -49,6 +49,7 @@ def launch(
         started = Launch(
             ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream.state
         )
+        stream.leave_queue()
         yield started.done
         stream.state = started.last
 
@@ -63,6 +64,7 @@ def copy(ctx: Any, dst: Any, src: Any) -> OnStream:
         begin = ctx.env.now
         engines = world.gpus[ctx.rank].copy_engines
         engine = yield from engines.acquire()
+        stream.leave_queue()
         yield ctx.env.timeout(world.machine.host.copy_issue_ps)
         cap = gpu.local_copy if dst.pe == src.pe else gpu.copy_engine
         sent = world.transfer(src.nbytes, src.pe, dst.pe, cap.bytes_per_s)

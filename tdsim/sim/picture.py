@@ -1,170 +1,266 @@
-"""An SVG timeline of a run: what the SMs of each rank do, copies below, the critical path."""
+"""An SVG timeline of a run: what the SMs of each rank do, what moves, the critical path.
+
+Self-contained and small: areas are binned, so its size does not grow with the run.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from tdsim.engine.timeline import Segment, critical_path
-from tdsim.sim.recorder import Recorder
+from tdsim.engine.timeline import Segment
+from tdsim.files import write_whole
+from tdsim.sim.occupancy import STACK, path_pieces, shares, stretches
+from tdsim.sim.recorder import Recorder, is_busy, on_sm
 from tdsim.sim.simulate import Run
 
 MAX_RANKS = 8
-"""Rows that stay readable; more ranks are left out, and the picture says so."""
-BINS = 400
-LEFT, TOP, WIDTH, ROW, AREA = 92, 96, 1040, 64, 36
+"""Rows that stay readable; the ranks on the critical path go first."""
+BINS = 500
+MAX_STRETCHES = 150
+LEFT, WIDTH, RIGHT = 84, 1000, 104
+STRIP, TOP = 98, 136
+AREA, LANE, PATH, GAP = 40, 8, 7, 14
 COLOURS = {
-    "compute": "#3b6fb6",
-    "reduce": "#7a5aa6",
-    "comm": "#e0902f",
-    "copy": "#e0902f",
-    "wait": "#e9edf2",
+    "compute": "#3569b3",
+    "reduce": "#7d59a8",
+    "comm": "#e9a83f",
+    "wait": "#d3dae3",
+    "copy": "#cf7418",
+    "link": "#1f9e8f",
+    "host": "#8a97a6",
+    "launch": "#8a97a6",
+    "barrier": "#5c6773",
+    "signal": "#b9889a",
+    "latency": "#b9889a",
 }
-STACK = ("compute", "reduce", "comm", "copy")
-PATH_COLOUR = "#c62f3e"
+WORDS = {
+    "compute": "SMs compute",
+    "reduce": "SMs reduce",
+    "comm": "SMs communicate",
+    "wait": "SM slots held by waiting CTAs",
+    "copy": "copy engines",
+    "link": "puts on the network",
+    "host": "host",
+    "launch": "launch",
+    "barrier": "barrier",
+    "signal": "signal",
+    "latency": "latency",
+}
+PATH_COLOUR, INK, FAINT, GRID, EMPTY = "#c8283c", "#1d2733", "#66727f", "#e3e8ed", "#f5f7f9"
+FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
+MOVERS = (("copy", "stream "), ("link", "to "))
+"""Lanes below the SMs: kind of segment, and how the names of its lanes begin."""
 
 
-def draw(run: Run, recorder: Recorder, title: str) -> str:
-    """The picture as SVG text: self-contained, the same bytes for the same run."""
-    ranks = list(range(min(run.world.n_pes, MAX_RANKS)))
-    width, height = LEFT + WIDTH + 40, TOP + ROW * len(ranks) + 64
-    scale = WIDTH / max(run.time_ps, 1)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" '
-        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{LEFT}" y="28" font-size="15" font-weight="bold">{escape(title)}</text>',
-        *_legend(run),
-        *_axis(run.time_ps, scale, TOP + ROW * len(ranks)),
-    ]
-    for row, rank in enumerate(ranks):
-        segments = [s for s in recorder.segments if s.rank == rank]
-        parts += _rank(run, rank, segments, TOP + ROW * row, scale)
-    parts += _path(critical_path(run.last, 0), ranks, scale)
-    parts.append("</svg>")
-    return "\n".join(parts) + "\n"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureSummary:
+    """What was written, and the ranks that are in it."""
+
+    path: str
+    bytes: int
+    shown: tuple[int, ...]
+    world_size: int
+
+    def text(self) -> str:
+        """One line for people."""
+        line = f"{self.path}: {self.bytes:,} bytes"
+        if len(self.shown) < self.world_size:
+            line += f"; shown: {len(self.shown)} of {self.world_size} ranks"
+        return line
 
 
-def _legend(run: Run) -> list[str]:
-    entries = [
-        ("compute", COLOURS["compute"], "SMs computing"),
-        ("reduce", COLOURS["reduce"], "SMs reducing"),
-        ("comm", COLOURS["comm"], "communication (SMs above, copy engines below)"),
-        ("wait", COLOURS["wait"], "SM slots held by waiting CTAs"),
-        ("path", PATH_COLOUR, "critical path"),
-    ]
-    parts: list[str] = []
-    x = LEFT
-    for _, colour, text in entries:
-        parts.append(f'<rect x="{x}" y="44" width="12" height="12" fill="{colour}"/>')
-        parts.append(f'<text x="{x + 17}" y="54" fill="#333">{text}</text>')
-        x += 40 + round(6.8 * len(text))
-    note = f"height of an area: share of the {run.world.machine.gpu.num_sms} SMs of a rank"
-    if run.world.n_pes > MAX_RANKS:
-        note += f"; ranks 0 to {MAX_RANKS - 1} of {run.world.n_pes} are shown"
-    parts.append(f'<text x="{LEFT}" y="76" fill="#777">{note}</text>')
-    return parts
-
-
-def _axis(time_ps: int, scale: float, bottom: int) -> list[str]:
-    step = _tick(time_ps)
-    parts = []
-    for tick in range(0, time_ps + 1, step):
-        x = LEFT + tick * scale
-        parts.append(
-            f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{bottom}" stroke="#dde2e8"/>'
-        )
-        parts.append(
-            f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#555">'
-            f"{tick / 1e6:g}</text>"
-        )
-    parts.append(
-        f'<text x="{LEFT + WIDTH}" y="{bottom + 38}" text-anchor="end" fill="#555">'
-        "time in microseconds</text>"
+def write_picture(path: str, run: Run, recorder: Recorder, title: str) -> PictureSummary:
+    """Draw *run* to *path*, whole or not at all; each line of *title* gets a line."""
+    picture = _Picture(run, recorder)
+    data = ("\n".join(picture.parts(title)) + "\n").encode()
+    write_whole(path, data)
+    return PictureSummary(
+        path=path, bytes=len(data), shown=picture.ranks, world_size=run.world.n_pes
     )
-    return parts
+
+
+class _Picture:
+    """Where everything goes: rows of the shown ranks, one pixel scale for time."""
+
+    def __init__(self, run: Run, recorder: Recorder) -> None:
+        self.run = run
+        self.time = max(run.time_ps, 1)
+        self.pieces = path_pieces(run)
+        self.ranks = _chosen(run, self.pieces)
+        self.segments: dict[int, list[Segment]] = {rank: [] for rank in self.ranks}
+        for s in recorder.segments:
+            if s.rank in self.segments:
+                self.segments[s.rank].append(s)
+        shown = [s for rank in self.ranks for s in self.segments[rank]]
+        self.on_sms = {s.kind for s in shown if on_sm(s)}
+        self.movers = [m for m in MOVERS if any(_moves(s, *m) for s in shown)]
+        self.row = AREA + LANE * len(self.movers) + PATH + GAP
+        self.bottom = TOP + self.row * len(self.ranks)
+
+    def x(self, ps: int) -> float:
+        return round(LEFT + ps * WIDTH / self.time, 1)
+
+    def parts(self, title: str) -> Iterator[str]:
+        width, height = LEFT + WIDTH + RIGHT, self.bottom + 44
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" '
+            f'height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" '
+            f'font-size="12" fill="{INK}">'
+        )
+        yield f"<title>{escape(title)}</title>"
+        yield '<rect width="100%" height="100%" fill="#fff"/>'
+        yield from _heading(title)
+        yield from self._legend()
+        yield from self._axis()
+        yield from self._strip()
+        for number, rank in enumerate(self.ranks):
+            yield from self._rank(rank, TOP + self.row * number)
+        yield from self._path()
+        yield "</svg>"
+
+    def _legend(self) -> Iterator[str]:
+        kinds = [k for k in STACK if k in self.on_sms]
+        kinds += [k for k, _ in self.movers]
+        x = LEFT
+        for kind in kinds:
+            yield _rect(x, 66, 11, 11, COLOURS[kind])
+            yield _text(x + 16, 76, WORDS[kind])
+            x += 36 + 7 * len(WORDS[kind])
+        yield f'<path d="M{x} 72h16" stroke="{PATH_COLOUR}" stroke-width="3"/>'
+        yield _text(x + 21, 76, "critical path")
+
+    def _note(self) -> str:
+        """What the heights mean, and which ranks are left out."""
+        note = f"full height: all {self.run.world.machine.gpu.num_sms} SMs"
+        shown, n_pes = len(self.ranks), self.run.world.n_pes
+        if shown < n_pes:
+            note += f"; {shown} of {n_pes} ranks shown, those on the critical path first"
+        return note
+
+    def _axis(self) -> Iterator[str]:
+        step = _tick(self.time)
+        for tick in range(0, self.time + 1, step):
+            x = self.x(tick)
+            yield f'<path d="M{x} {STRIP}V{self.bottom - 6}" stroke="{GRID}"/>'
+            yield _text(x, self.bottom + 10, f"{tick / 10**6:g}", anchor="middle", fill=FAINT)
+        yield _text(LEFT, self.bottom + 30, self._note(), fill=FAINT)
+        yield _text(LEFT + WIDTH, self.bottom + 30, "time in us", anchor="end", fill=FAINT)
+
+    def _strip(self) -> Iterator[str]:
+        """The critical path by itself: what each stretch of the time went to, and where."""
+        yield _text(LEFT - 10, STRIP + 13, "critical", anchor="end", fill=PATH_COLOUR)
+        for kind, rank, begin, end in self.pieces:
+            x, width = self.x(begin), max(round((end - begin) * WIDTH / self.time, 1), 0.3)
+            word = WORDS.get(kind, kind)
+            label = f"{word}, rank {rank}"
+            tip = f"{label}: {(end - begin) / 10**6:.1f} us"
+            yield _rect(x, STRIP, width, 18, COLOURS.get(kind, FAINT), tip)
+            fits = [text for text in (label, word) if width > 7 * len(text) + 6]
+            if fits:
+                yield _text(x + width / 2, STRIP + 13, fits[0], anchor="middle", fill="#fff")
+
+    def _rank(self, rank: int, y: int) -> Iterator[str]:
+        num_sms = self.run.world.machine.gpu.num_sms
+        yield _text(LEFT - 10, y + AREA // 2 + 4, f"rank {rank}", anchor="end")
+        yield _rect(LEFT, y, WIDTH, AREA, EMPTY)
+        segments = self.segments[rank]
+        held = shares(segments, self.time, num_sms, BINS)
+        totals = [sum(held[kind][b] for kind in STACK) for b in range(BINS)]
+        for kind in reversed(STACK):  # the whole stack first, then lower ones over it
+            if any(held[kind]):
+                yield _area(totals, y, COLOURS[kind])
+            totals = [a - b for a, b in zip(totals, held[kind], strict=True)]
+        for number, (kind, prefix) in enumerate(self.movers):
+            lane = [s for s in segments if _moves(s, kind, prefix)]
+            yield self._lane(lane, y + AREA + 2 + LANE * number, COLOURS[kind])
+        busy = sum(s.end - s.begin for s in segments if is_busy(s))
+        share = 100 * busy / (self.time * num_sms)
+        yield _text(
+            LEFT + WIDTH + 8, y + AREA // 2 + 4, f"SMs {share:.0f}% busy", fill=FAINT, size=11
+        )
+
+    def _lane(self, segments: list[Segment], y: int, colour: str) -> str:
+        gap = max(self.time // WIDTH, 1)
+        path = []
+        for begin, end in stretches(segments, gap, MAX_STRETCHES):
+            width = max(round((end - begin) * WIDTH / self.time - 0.4, 1), 0.3)
+            path.append(f"M{self.x(begin)} {y}h{width}v{LANE - 2}h{-width}z")
+        return f'<path d="{"".join(path)}" fill="{colour}"/>'
+
+    def _path(self) -> Iterator[str]:
+        """The critical path as a line that runs below each rank and jumps between them."""
+        commands: list[str] = []
+        for _, rank, begin, end in self.pieces:
+            if rank in self.segments:
+                number = self.ranks.index(rank)
+                y = TOP + self.row * (number + 1) - GAP - PATH / 2 + 2
+                move = f"H{self.x(begin)}V{y:g}" if commands else f"M{self.x(begin)} {y:g}"
+                commands.append(f"{move}H{self.x(end)}")
+        line = "".join(commands)
+        common = f'<path d="{line}" fill="none" stroke-linejoin="round"'
+        yield f'{common} stroke="#fff" stroke-width="5"/>'
+        yield f'{common} stroke="{PATH_COLOUR}" stroke-width="2.5"/>'
+
+
+def _chosen(run: Run, pieces: Sequence[tuple[str, int, int, int]]) -> tuple[int, ...]:
+    """The ranks to show: those longest on the critical path first, then the lowest."""
+    on_path: Counter[int] = Counter()
+    for _, rank, begin, end in pieces:
+        on_path[rank] += end - begin
+    order = sorted(range(run.world.n_pes), key=lambda rank: (-on_path[rank], rank))
+    return tuple(sorted(order[:MAX_RANKS]))
+
+
+def _moves(segment: Segment, kind: str, prefix: str) -> bool:
+    return segment.kind == kind and segment.lane.startswith(prefix)
+
+
+def _heading(title: str) -> Iterator[str]:
+    first, *others = title.splitlines() or [""]
+    yield (
+        f'<text x="{LEFT}" y="28" font-size="17" font-weight="600">{escape(first)}</text>'
+    )
+    if others:
+        yield _text(LEFT, 49, "; ".join(others), size=13)
 
 
 def _tick(time_ps: int) -> int:
-    """A round step that gives 5 to 12 ticks."""
+    """A round step in picoseconds that gives at most 12 ticks."""
     step = 1
-    while time_ps // step > 12:
-        for factor in (2, 5, 10):
-            if time_ps // (step * factor) <= 12:
+    while True:
+        for factor in (1, 2, 5):
+            if time_ps <= 12 * step * factor:
                 return step * factor
         step *= 10
-    return step
 
 
-def _rank(run: Run, rank: int, segments: list[Segment], y: int, scale: float) -> list[str]:
-    base, right = y + AREA, LEFT + WIDTH
-    parts = [
-        f'<text x="{LEFT - 10}" y="{y + 24}" text-anchor="end">rank {rank}</text>',
-        f'<line x1="{LEFT}" y1="{base}" x2="{right}" y2="{base}" stroke="#bbb"/>',
-    ]
-    shares = _shares(segments, run.time_ps, run.world.machine.gpu.num_sms)
-    floor = [0.0] * BINS
-    for kind in (*STACK, "wait"):
-        top = [a + b for a, b in zip(floor, shares[kind], strict=True)]
-        if any(shares[kind]):
-            parts.append(_area(floor, top, y, COLOURS[kind]))
-        floor = top
-    for s in segments:
-        if s.kind in ("copy", "link") and not s.lane.startswith("SM"):
-            x, width = LEFT + s.begin * scale, max((s.end - s.begin) * scale, 0.4)
-            parts.append(
-                f'<rect x="{x:.1f}" y="{y + AREA + 4}" width="{width:.1f}" height="9" '
-                f'fill="{COLOURS["copy"]}" stroke="white" stroke-width="0.5">'
-                f"<title>{escape(s.detail)}</title></rect>"
-            )
-    return parts
+def _area(values: Sequence[float], y: int, colour: str) -> str:
+    """A step area over ``BINS`` bins of equal width; corners only where the height changes."""
+    wide = WIDTH // BINS
+    commands, height = [f"M{LEFT} {y + AREA}"], 0.0
+    for b, value in enumerate(values):
+        new = round(min(max(value, 0.0), 1.0) * AREA, 1)
+        if new != height:
+            commands.append(f"H{LEFT + b * wide}V{round(y + AREA - new, 1):g}")
+            height = new
+    commands.append(f"H{LEFT + BINS * wide}V{y + AREA}z")
+    return f'<path d="{"".join(commands)}" fill="{colour}"/>'
 
 
-def _shares(segments: list[Segment], time_ps: int, num_sms: int) -> dict[str, list[float]]:
-    """Share of the SMs that each kind of work holds, per bin of time."""
-    width = max(time_ps / BINS, 1)
-    shares = {kind: [0.0] * BINS for kind in (*STACK, "wait")}
-    for s in segments:
-        if not s.lane.startswith("SM "):
-            continue
-        kind = (
-            "wait" if s.kind in ("wait", "barrier") else "comm" if s.kind == "link" else s.kind
-        )
-        if kind not in shares:
-            continue
-        first, last = int(s.begin / width), min(int(s.end / width), BINS - 1)
-        for b in range(first, last + 1):
-            inside = min(s.end, (b + 1) * width) - max(s.begin, b * width)
-            shares[kind][b] += max(inside, 0) / width / num_sms
-    return shares
+def _rect(
+    x: float, y: float, width: float, height: float, colour: str, tip: str = ""
+) -> str:
+    box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{colour}"'
+    return f"{box}><title>{escape(tip)}</title></rect>" if tip else f"{box}/>"
 
 
-def _area(floor: list[float], top: list[float], y: int, colour: str) -> str:
-    def point(b: int, value: float) -> str:
-        return f"{LEFT + b * WIDTH / BINS:.1f},{y + AREA - min(value, 1) * (AREA - 2):.1f}"
-
-    def steps(values: list[float]) -> list[str]:
-        """Corners of a step line; equal neighbours need none between them."""
-        corners = [point(0, values[0])]
-        for b in range(1, BINS):
-            if values[b] != values[b - 1]:
-                corners += [point(b, values[b - 1]), point(b, values[b])]
-        return [*corners, point(BINS, values[-1])]
-
-    outline = " ".join(steps(top) + steps(floor)[::-1])
-    return f'<polygon points="{outline}" fill="{colour}"/>'
-
-
-def _path(path: list[Segment], ranks: list[int], scale: float) -> list[str]:
-    """The critical path as a line that moves from rank to rank."""
-    points = []
-    for s in path:
-        if s.rank in ranks:
-            y = TOP + ROW * ranks.index(s.rank) + AREA + 18
-            points.append(f"{LEFT + s.begin * scale:.1f},{y}")
-            points.append(f"{LEFT + s.end * scale:.1f},{y}")
-    line = " ".join(points)
-    return [
-        f'<polyline points="{line}" fill="none" stroke="{PATH_COLOUR}" stroke-width="2.5" '
-        'stroke-linejoin="round" opacity="0.9"/>'
-    ]
+def _text(
+    x: float, y: float, text: str, anchor: str = "start", fill: str = INK, size: int = 12
+) -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{fill}" '
+        f'font-size="{size}">{escape(text)}</text>'
+    )

@@ -10,7 +10,7 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
-from tdsim.sim.signals import STAYS_TRUE, SignalArray, Waiter
+from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
 
@@ -167,17 +167,18 @@ class RemoteOps(CtaClock):
         self.settle()
         rank = self.rank
         word = sig.word_of(rank, value)
-        if cmp in STAYS_TRUE and sig.holds(rank, i, cmp, word):
-            if self.world.listeners:
-                self.note()
-            return 0
-        self.flush()
+        if cmp not in STAYS_TRUE or self.reads or self.writes:
+            self.flush()
+        elif self.world.listeners:
+            self.note()
         if not sig.holds(rank, i, cmp, word):
-            begin = self.env.now
-            self.blocked_on = Waiter(self.name, rank, sig, i, cmp, value, None)
+            self.note()
+            begin = max(self.clock, self.env.now)
+            self.blocked_on = (sig, i, cmp, value)
             cause = wait(sig.wait(self.env, rank, i, cmp, word))
             self.blocked_on = None
-            self.waited("wait", begin, cause, f"{sig.name}[{i}]")
+            if self.env.now > begin:
+                self.waited("wait", begin, cause, sig.label(i))
         return 0
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:

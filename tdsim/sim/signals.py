@@ -36,6 +36,7 @@ class SignalArray:
         self.added = False
         self.writers: dict[tuple[int, int], str] = {}
         self.causes: dict[tuple[int, int], Segment | None] = {}
+        self._labels: dict[int, str] = {}
         self._waiting: dict[tuple[int, int], list[tuple[str, int, simpy.Event]]] = {}
 
     def check_index(self, i: int, where: Callable[[], str]) -> None:
@@ -45,6 +46,13 @@ class SignalArray:
                 where(),
                 f"{self.name} has {self.count} signals, 0 to {self.count - 1}",
             )
+
+    def label(self, i: int) -> str:
+        """How reports and traces name word *i*."""
+        found = self._labels.get(i)
+        if found is None:
+            found = self._labels[i] = f"{self.name}[{i}]"
+        return found
 
     def word_of(self, pe: int, value: int) -> int:
         """The word that stands for *value* in the current call of *pe*."""

@@ -78,6 +78,6 @@ def parse(value: object, dimension: Dimension, where: str) -> int:
         raise UnknownNameError(f"unit of {dimension.name}", unit, tuple(dimension.units), where)
     amount = round(Fraction(number) * dimension.units[unit])
     if amount < dimension.least:
-        sign = "positive" if dimension.least else "zero or more"
-        raise TopologyError(f"{value!r} is too small", where, f"a {sign} {dimension.name}")
+        bound = "above zero" if dimension.least else "of zero or more"
+        raise TopologyError(f"{value!r} is too small", where, f"a {dimension.name} {bound}")
     return amount

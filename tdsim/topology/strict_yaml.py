@@ -20,6 +20,8 @@ def read_yaml(path: str | Path) -> object:
         reason = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         reason = "not UTF-8 text"
+    except RecursionError:
+        reason = "nested too deeply"
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date with month 13
         reason = f"not valid YAML: {_first_fault(error)}"
     raise TopologyError(reason, str(path), "a YAML machine")

@@ -55,9 +55,10 @@ def load_yaml(path: str | Path) -> Machine:
 
 
 def _read_base(value: object, where: str) -> Platform:
-    if value not in PLATFORMS:
-        raise UnknownNameError("preset GPU", str(value), tuple(PLATFORMS), where)
-    return PLATFORMS[str(value)]
+    name = str(value)
+    if name not in PLATFORMS:
+        raise UnknownNameError("preset GPU", name, tuple(PLATFORMS), where)
+    return PLATFORMS[name]
 
 
 def _read_later(value: object, where: str) -> object:
