@@ -11,6 +11,8 @@ import resource
 import time
 from typing import Any
 
+import numpy as np
+
 from tdsim.predict import Prediction, predict
 
 HEADLINES = (
@@ -43,8 +45,10 @@ def headlines() -> None:
 def scaling(worlds: tuple[int, ...]) -> None:
     """Per world: a from two shapes 65,536 tiles apart, b from what is left of the smaller.
 
-    Flows are the copies between ranks; a few hundred of them weigh too little to tell b.
+    Flows are the copies between ranks; a few hundred of them weigh too little to tell b. At
+    the end one a and one b are fitted to all points, in relative terms.
     """
+    points = []
     for world in worlds:
         small = {"M": 32768, "N": 256 * world, "K": 4096}
         large = {**small, "N": (256 + 65536 // world) * world}
@@ -54,11 +58,19 @@ def scaling(worlds: tuple[int, ...]) -> None:
         a = (t1 - t0) / (p1.tiles - p0.tiles)
         flows = world * (world - 1)
         b = (t0 - a * p0.tiles) / flows
+        points += [(p0.tiles, flows, t0), (p1.tiles, flows, t1)]
         said = f"b = {b * 1e6:6.1f} us/flow" if flows > 500 else "too few flows for b"
         print(
             f"{topology:9} {p0.tiles:7} and {p1.tiles:7} tiles, {flows:6} flows: "
             f"{t0:6.2f} s and {t1:6.2f} s; a = {a * 1e6:5.1f} us/tile, {said}"
         )
+    work = np.array([(tiles / t, flows / t) for tiles, flows, t in points])
+    (a, b), *_ = np.linalg.lstsq(work, np.ones(len(points)), rcond=None)
+    off = [(a * tiles + b * flows) / t for tiles, flows, t in points]
+    print(
+        f"all points: a = {a * 1e6:.1f} us/tile, b = {b * 1e6:.1f} us/flow; "
+        f"fitted over measured {min(off):.2f} to {max(off):.2f}"
+    )
 
 
 def main() -> Any:

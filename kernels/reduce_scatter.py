@@ -117,10 +117,17 @@ def scatter_by_copy_engine(ctx, partial, slots, arrived, done=None, copy_own=0):
         ctx.signal_op(arrived, slot, 1, "add", base + local, stream=comm)
 
 
-def reduce_slots(ctx, out, partial, slots, arrived, parts, num_reduce_sms, final_reduce_sms):
-    """Queue the sums over PEs and nodes into *out*; call it after the producer's launch."""
+def reduce_slots(
+    ctx, out, partial, slots, arrived, parts, num_reduce_sms, final_reduce_sms, num_beside=0
+):
+    """Queue the sums over PEs and nodes into *out*; call it after the producer's launch.
+
+    *num_beside* SMs stay free for a scatter kernel on another stream: sums that wait on every
+    SM would keep it out for ever.
+    """
     size, count = ctx.n_local_pes, out.shape[0]
-    final = min(final_reduce_sms or ctx.num_sms, ctx.num_sms)
+    most = ctx.num_sms - num_beside
+    final = min(final_reduce_sms or most, most)
     if ctx.n_nodes == 1:
         args = (out, partial, ctx.my_pe * count, slots, arrived, 0, ctx.local_pe, size, parts)
         ctx.launch(sum_slots, final, (*args, 32, 256), role="reduce")
@@ -174,5 +181,6 @@ def reduce_scatter(
         ctx.launch(scatter_kernel, parts, args, stream=ctx.stream("comm"), role="comm")
     else:
         scatter_by_copy_engine(ctx, x, slots, arrived, copy_own=copy_own)
-    reduce_slots(ctx, y, x, slots, arrived, parts, num_reduce_sms, final_reduce_sms)
+    beside = parts if comm == "sm" else 0
+    reduce_slots(ctx, y, x, slots, arrived, parts, num_reduce_sms, final_reduce_sms, beside)
     ctx.join(ctx.stream("comm"))

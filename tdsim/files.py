@@ -13,7 +13,9 @@ def require_folder(path: str | Path, where: str) -> None:
     """Raise UsageError unless a file can be made at *path*, which *where* (an option) names."""
     folder = Path(path).parent
     if not folder.is_dir():
-        raise UsageError(f"no folder '{folder}'", where, "an existing folder", "create it first")
+        raise UsageError(
+            f"no folder '{folder}'", where, "an existing folder", "create it first"
+        )
     if Path(path).is_dir():
         raise UsageError(f"'{path}' is a folder", where, "a file name", "add a name")
     if not os.access(folder, os.W_OK):

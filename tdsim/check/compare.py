@@ -11,7 +11,7 @@ from tdsim.lang import Gemm, ReduceScatter
 from tdsim.sim import Job, Run
 
 TOLERANCE = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
-"""Largest error over the largest reference value: a few roundings of the type, TF32 for fp32."""
+"""Largest error over the largest reference value: a few roundings; TF32 for fp32."""
 
 
 def first_difference(job: Job, run: Run) -> str | None:
@@ -28,11 +28,13 @@ def first_difference(job: Job, run: Run) -> str | None:
         if set(reference) != set(outputs):
             raise _mismatch(job, f"returns {_names(reference)}", _names(outputs))
         for name, wanted in reference.items():
+            if len(wanted) != len(outputs[name]):
+                what = f"makes {name} for {len(wanted)} ranks"
+                raise _mismatch(job, what, str(len(outputs[name])))
             for rank, (got, want) in enumerate(zip(outputs[name], wanted, strict=True)):
-                want = np.asarray(want)
                 if got.shape != want.shape:
                     what = f"makes {name} of shape {list(want.shape)}"
-                    raise _mismatch(job, what, str(list(got.shape)))
+                    raise _mismatch(job, what, f"{list(got.shape)}")
                 wrong = _wrong_elements(got, want, tolerance)
                 if wrong.any():
                     return _describe(name, call, rank, got, want, wrong)
@@ -66,6 +68,7 @@ def _describe(name: str, call: int, rank: int, got: Any, want: Any, wrong: Any) 
     if np.isnan(value):
         seen = "NaN, so it was never written or comes from memory that was never written"
     return (
-        f"{name} on rank {rank} in call {call}: {int(wrong.sum()):,} of {wrong.size:,} elements "
-        f"are wrong, the first at {list(index)}: got {seen}; expected {float(want[index]):.6g}"
+        f"{name} on rank {rank} in call {call}: {int(wrong.sum()):,} of {wrong.size:,} "
+        f"elements are wrong, the first at {list(index)}: got {seen}; "
+        f"expected {float(want[index]):.6g}"
     )

@@ -1,4 +1,4 @@
-"""``tdsim trace``: the timeline of one predicted call, as a Perfetto trace or an SVG picture."""
+"""``tdsim trace``: the timeline of a predicted call, as a Perfetto trace or an SVG picture."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def run(args: argparse.Namespace) -> int:
     )
     prediction, written = record(job, args.output, "--output")
     if args.json:
-        write_json(
-            {"files": [asdict(w) for w in written], "prediction": prediction.to_json()}
-        )
+        write_json({"files": [asdict(w) for w in written], "prediction": prediction.to_json()})
         return 0
     for summary in written:
         say(f"wrote {summary.text()}")

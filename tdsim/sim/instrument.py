@@ -78,7 +78,7 @@ def carried(*values: Any) -> None:
 
 def c_div(a: Any, b: Any) -> Any:
     """``a // b`` truncated towards zero, as on the GPU."""
-    if a >= 0 and b > 0:
+    if not (isinstance(a, int) and isinstance(b, int)) or (a >= 0 and b > 0):
         return a // b
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
@@ -86,7 +86,9 @@ def c_div(a: Any, b: Any) -> Any:
 
 def c_mod(a: Any, b: Any) -> Any:
     """``a % b`` with the sign of *a*, as on the GPU."""
-    return a % b if a >= 0 and b > 0 else a - c_div(a, b) * b
+    if not (isinstance(a, int) and isinstance(b, int)) or (a >= 0 and b > 0):
+        return a % b
+    return a - c_div(a, b) * b
 
 
 def int32(value: Any) -> Any:

@@ -16,7 +16,7 @@ Stretch = tuple[int, int]
 def shares(
     segments: Iterable[Segment], time_ps: int, num_sms: int, bins: int
 ) -> dict[str, list[float]]:
-    """Share of *num_sms* SMs that each kind of ``STACK`` holds, per bin of *time_ps* / *bins*."""
+    """Share of *num_sms* SMs that each kind of ``STACK`` holds, in each of *bins* bins."""
     width = max(time_ps / bins, 1)
     held = {kind: [0.0] * bins for kind in STACK}
     for s in segments:
@@ -42,14 +42,14 @@ def _stacked(kind: str) -> str:
 
 
 def stretches(segments: Iterable[Segment], gap_ps: int, limit: int) -> list[Stretch]:
-    """When a lane is busy. More than *limit* stretches are merged where less than *gap_ps* apart."""
+    """When a lane is busy; if more than *limit*, those closer than *gap_ps* are joined."""
     spans = sorted((s.begin, s.end) for s in segments)
     merged = _merged(spans, 0)
     return merged if len(merged) <= limit else _merged(spans, gap_ps)
 
 
 def _merged(spans: Sequence[Stretch], gap_ps: int) -> list[Stretch]:
-    """Stretches joined where they overlap or are less than *gap_ps* apart; touching ones stay."""
+    """Stretches joined if they overlap or are closer than *gap_ps*; touching ones stay."""
     result: list[Stretch] = []
     for begin, end in spans:
         if result and begin < result[-1][1] + gap_ps:
@@ -60,7 +60,7 @@ def _merged(spans: Sequence[Stretch], gap_ps: int) -> list[Stretch]:
 
 
 def path_pieces(run: Run) -> list[tuple[str, int, int, int]]:
-    """The critical path as (kind, rank, begin, end), equal neighbours joined, gaps as latency."""
+    """The critical path as (kind, rank, begin, end): neighbours joined, gaps as latency."""
     pieces: list[tuple[str, int, int, int]] = []
     clock = 0
     for s in critical_path(run.last, 0):

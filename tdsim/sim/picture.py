@@ -220,9 +220,7 @@ def _moves(segment: Segment, kind: str, prefix: str) -> bool:
 
 def _heading(title: str) -> Iterator[str]:
     first, *others = title.splitlines() or [""]
-    yield (
-        f'<text x="{LEFT}" y="28" font-size="17" font-weight="600">{escape(first)}</text>'
-    )
+    yield (f'<text x="{LEFT}" y="28" font-size="17" font-weight="600">{escape(first)}</text>')
     if others:
         yield _text(LEFT, 49, "; ".join(others), size=13)
 
@@ -250,9 +248,7 @@ def _area(values: Sequence[float], y: int, colour: str) -> str:
     return f'<path d="{"".join(commands)}" fill="{colour}"/>'
 
 
-def _rect(
-    x: float, y: float, width: float, height: float, colour: str, tip: str = ""
-) -> str:
+def _rect(x: float, y: float, width: float, height: float, colour: str, tip: str = "") -> str:
     box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{colour}"'
     return f"{box}><title>{escape(tip)}</title></rect>" if tip else f"{box}/>"
 

@@ -12,7 +12,7 @@ from tdsim.sim.hooks import Listener
 
 @dataclass(frozen=True, slots=True)
 class SignalLanding:
-    """Word *i* of *name* on *pe* was written at *landed* ps; *cause* is the sender's segment."""
+    """Word *i* of *name* on *pe*, written at *landed* ps; *cause* is the sender's segment."""
 
     cause: Segment | None
     landed: int

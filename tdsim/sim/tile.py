@@ -60,6 +60,35 @@ class Tile:
     def __ge__(self, other: Any) -> Tile:
         return _binary("greater_equal", self, other)
 
+    def __eq__(self, other: Any) -> Any:
+        return _binary("equal", self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _binary("not_equal", self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other: Any) -> Tile:
+        return _binary("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> Tile:
+        return _binary("bitwise_or", self, other)
+
+    def __floordiv__(self, other: Any) -> Tile:
+        return _binary("c_div", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tile:
+        return _binary("c_div", other, self)
+
+    def __mod__(self, other: Any) -> Tile:
+        return _binary("fmod", self, other)
+
+    def __rmod__(self, other: Any) -> Tile:
+        return _binary("fmod", other, self)
+
+    def __neg__(self) -> Tile:
+        return _binary("multiply", self, -1)
+
     def __bool__(self) -> bool:
         raise UsageError(
             what="a tile was used as a condition",
@@ -74,7 +103,7 @@ def _binary(name: str, x: Any, y: Any) -> Tile:
     return result
 
 
-_COMPARISONS = {"less", "less_equal", "greater", "greater_equal"}
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
 def binary_type(name: str, x: Any, y: Any) -> DType:
@@ -89,7 +118,14 @@ def binary_type(name: str, x: Any, y: Any) -> DType:
         widest = max(floats, key=lambda t: t.itemsize)
         same = all(t == widest for t in floats if t.itemsize == widest.itemsize)
         return widest if same else float32
+    if types and all(t is int1 for t in types) and name.startswith("bitwise"):
+        return int1
     return int64 if int64 in types else int32
+
+
+def _c_div(x: Any, y: Any) -> Any:
+    """``x // y`` truncated towards zero, as on the GPU (``fmod`` is C's ``%``)."""
+    return (x - np.fmod(x, y)) // y
 
 
 def compute(name: str, result: DType, *values: Any) -> Any:
@@ -100,7 +136,8 @@ def compute(name: str, result: DType, *values: Any) -> Any:
     if result.is_float:
         inputs = [np.asarray(v).astype(np.float32) for v in inputs]
     with np.errstate(all="ignore"):
-        return getattr(np, name)(*inputs).astype(result.numpy)
+        ufunc = _c_div if name == "c_div" else getattr(np, name)
+        return ufunc(*inputs).astype(result.numpy)
 
 
 def broadcast(x: Any, y: Any) -> tuple[int, ...]:

@@ -44,8 +44,8 @@ class TraceSummary:
 
     def text(self) -> str:
         """One line for people."""
-        line = f"{self.path}: {self.spans:,} spans, {self.arrows:,} arrows, {self.bytes:,} bytes"
-        line += ", gzipped" if self.gzipped else ""
+        size = f"{self.bytes:,} bytes{', gzipped' if self.gzipped else ''}"
+        line = f"{self.path}: {self.spans:,} spans, {self.arrows:,} arrows, {size}"
         return f"{line}; left out: {_said(self.left_out)}" if self.left_out else line
 
 
@@ -107,7 +107,9 @@ def _said(ranks: tuple[int, ...]) -> str:
     return f"spans of {several}"
 
 
-def _event(phase: str, pid: int, ts: int | None = None, dur: int | None = None, **rest: Any) -> str:
+def _event(
+    phase: str, pid: int, ts: int | None = None, dur: int | None = None, **rest: Any
+) -> str:
     """One event as JSON; *ts* and *dur* are picoseconds and become exact microseconds."""
     times = "" if ts is None else f'"ts":{_us(ts)},'
     times += "" if dur is None else f'"dur":{_us(dur)},'
@@ -205,7 +207,7 @@ def _arrows(
                 cat="signal",
                 name=s.detail,
                 id=number,
-                **({"bp": "e"} if phase == "f" else {}),
+                bp="e",
             )
 
 

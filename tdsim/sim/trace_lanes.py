@@ -24,7 +24,7 @@ class Threads:
 
 
 def assign(segments: Iterable[Segment]) -> Threads:
-    """Give every segment a thread; threads are numbered from 1 in each rank, in display order."""
+    """Give every segment a thread, numbered from 1 in each rank, in the order of display."""
     lanes: dict[tuple[int, str], list[Segment]] = {}
     for s in segments:
         lanes.setdefault((s.rank, s.lane), []).append(s)
