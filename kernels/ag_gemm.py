@@ -15,6 +15,7 @@ from .allgather import (
     place_own_shard,
     push_shards,
 )
+from .copying import comm_ctas
 from .gemm import TILE_TUNABLES, main_loop
 
 
@@ -79,7 +80,7 @@ def all_gather_gemm(
 )
 def ag_gemm(ctx, a, b, c, *, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, comm, num_comm_sms):
     """AllGather + GEMM, tensor-parallel columns: c = gather(a) @ b, overlapped tile by tile."""
-    num_comm = num_comm_sms if comm == "sm" else 0
+    num_comm = comm_ctas(ctx, comm, num_comm_sms)
     parts = max(num_comm, 1)
     gathered = ctx.symmetric((a.shape[0] * ctx.n_pes, a.shape[1]), a.dtype)
     ready = ctx.signals(ctx.n_pes, per_call=parts)

@@ -12,7 +12,7 @@ when communication CTAs each push a part. Per call it reaches exactly that numbe
 from tdsim import lang as td
 
 from . import reference
-from .copying import copy_rows, part
+from .copying import comm_ctas, copy_rows, part
 
 COMM_TUNABLES = {
     "comm": td.Tunable(
@@ -139,7 +139,7 @@ def wait_for_all(ready, parts):
 )
 def allgather(ctx, x, y, *, comm, num_comm_sms):
     """AllGather of row shards into symmetric memory, on copy engines or CTAs."""
-    parts = num_comm_sms if comm == "sm" else 1
+    parts = max(comm_ctas(ctx, comm, num_comm_sms), 1)
     ready = ctx.signals(ctx.n_pes, per_call=parts)
     place_own_shard(ctx, y, ready, x, parts)
     if comm == "sm":

@@ -14,6 +14,18 @@ def copy_rows(dst, src, BLOCK_M: td.constexpr, BLOCK_N: td.constexpr):
         td.store(dst, (row, col), td.load(src, (row, col), (BLOCK_M, BLOCK_N)))
 
 
+def comm_ctas(ctx, comm, num_comm_sms):
+    """CTAs that communicate: *num_comm_sms* if *comm* is sm, none for copy engines."""
+    num_comm = num_comm_sms if comm == "sm" else 0
+    td.require(
+        num_comm < ctx.num_sms,
+        what=f"num_comm_sms={num_comm} on a GPU of {ctx.num_sms} SMs",
+        expected=f"fewer than {ctx.num_sms}: others must compute",
+        cure="lower num_comm_sms",
+    )
+    return num_comm
+
+
 @td.function
 def part(view, start, count, i, parts):
     """Part *i* of *parts* of the rows ``start .. start + count`` of *view*; may be empty."""

@@ -10,6 +10,7 @@ runs on copy engines, or in the first ``num_comm_sms`` CTAs of the same launch.
 from tdsim import lang as td
 
 from . import reference, tile_order
+from .copying import comm_ctas
 from .gemm import TILE_TUNABLES, main_loop
 from .reduce_scatter import (
     NUM_SEND_SMS,
@@ -91,7 +92,7 @@ def gemm_rs(
     comm, num_comm_sms, num_reduce_sms, final_reduce_sms, copy_own,
 ):  # fmt: skip
     """GEMM + ReduceScatter, tensor-parallel rows of b, overlapped segment by segment."""
-    num_comm = num_comm_sms if comm == "sm" else 0
+    num_comm = comm_ctas(ctx, comm, num_comm_sms)
     parts = max(num_comm, 1)
     shape = (a.shape[0], b.shape[1])
     partial = ctx.symmetric(shape, a.dtype)

@@ -12,7 +12,7 @@ first and the own node's last, so that the slow hop starts early.
 from tdsim import lang as td
 
 from . import reference
-from .copying import part
+from .copying import comm_ctas, part
 
 SCATTER_TUNABLES = {
     "comm": td.Tunable("ce", ("ce", "sm"), "copy engines scatter, or communication CTAs"),
@@ -170,7 +170,8 @@ def reduce_scatter(
     ctx, x, y, *, comm, num_comm_sms, num_reduce_sms, final_reduce_sms, copy_own
 ):
     """ReduceScatter of rows, two-level scatter and reduce, on copy engines or CTAs."""
-    parts = num_comm_sms if comm == "sm" else 1
+    num_comm = comm_ctas(ctx, comm, num_comm_sms)
+    parts = max(num_comm, 1)
     slots = ctx.symmetric(x.shape, x.dtype)
     arrived = ctx.signals(ctx.n_pes, per_call=parts)
     ctx.barrier_all()  # every PE has read its slots of the last call
@@ -181,6 +182,5 @@ def reduce_scatter(
         ctx.launch(scatter_kernel, parts, args, stream=ctx.stream("comm"), role="comm")
     else:
         scatter_by_copy_engine(ctx, x, slots, arrived, copy_own=copy_own)
-    beside = parts if comm == "sm" else 0
-    reduce_slots(ctx, y, x, slots, arrived, parts, num_reduce_sms, final_reduce_sms, beside)
+    reduce_slots(ctx, y, x, slots, arrived, parts, num_reduce_sms, final_reduce_sms, num_comm)
     ctx.join(ctx.stream("comm"))

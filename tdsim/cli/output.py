@@ -1,17 +1,14 @@
-"""Output: tables and progress on terminals, JSON, and files that are whole or absent."""
+"""Output: tables and progress on terminals, and JSON."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from tdsim.errors import UsageError
+from tdsim.files import write_whole
 
 
 def say(text: str) -> None:
@@ -25,26 +22,7 @@ def write_json(value: Any, path: str | None = None) -> None:
     if path is None:
         say(text)
     else:
-        with whole_file(path) as target:
-            target.write_text(text + "\n")
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
-    """A temporary sibling of *path* that takes its name when all went well."""
-    final = Path(path)
-    if not final.parent.is_dir():
-        raise UsageError(
-            f"no folder '{final.parent}'", "--output", "an existing folder", "create it first"
-        )
-    handle, name = tempfile.mkstemp(dir=final.parent, prefix=".", suffix=final.name)
-    os.close(handle)
-    try:
-        yield Path(name)
-        Path(name).chmod(0o644)
-        Path(name).replace(final)
-    finally:
-        Path(name).unlink(missing_ok=True)
+        write_whole(path, f"{text}\n".encode(), "--output")
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

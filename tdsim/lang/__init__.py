@@ -40,6 +40,7 @@ from tdsim.lang.program import (
     Tensor,
     Tunable,
     program,
+    require,
 )
 from tdsim.lang.remote import (
     after,
@@ -80,13 +81,14 @@ from tdsim.lang.tiles import (
 )
 
 __all__ = [
-    "OPS", "AllGather", "Arrays", "Context", "DType", "Function", "Gemm", "HostView", "Input",
-    "Kernel", "Op", "Output", "Program", "ReduceScatter", "Step", "Tensor", "Tunable",
-    "activate", "after", "arange", "atomic_add", "barrier_all", "bfloat16", "cast", "cdiv",
-    "constexpr", "dot", "dtype", "exp", "exp2", "fence", "float16", "float32", "from_numpy",
-    "full", "function", "getmem", "grid_barrier", "int1", "int32", "int64", "kernel", "load",
-    "local_pe", "log", "max", "maximum", "minimum", "my_node", "my_pe", "n_local_pes",
-    "n_nodes", "n_pes", "num_programs", "program", "program_id", "putmem", "putmem_nbi",
-    "putmem_signal", "putmem_signal_nbi", "quiet", "rows", "signal_op", "signal_wait_until",
-    "store", "sum", "symm_at", "sync_all", "trans", "where", "zeros",
+    "OPS", "AllGather", "Arrays", "Context", "DType", "Function", "Gemm", "HostView",
+    "Input", "Kernel", "Op", "Output", "Program", "ReduceScatter", "Step", "Tensor",
+    "Tunable", "activate", "after", "arange", "atomic_add", "barrier_all", "bfloat16",
+    "cast", "cdiv", "constexpr", "dot", "dtype", "exp", "exp2", "fence", "float16",
+    "float32", "from_numpy", "full", "function", "getmem", "grid_barrier", "int1",
+    "int32", "int64", "kernel", "load", "local_pe", "log", "max", "maximum", "minimum",
+    "my_node", "my_pe", "n_local_pes", "n_nodes", "n_pes", "num_programs", "program",
+    "program_id", "putmem", "putmem_nbi", "putmem_signal", "putmem_signal_nbi", "quiet",
+    "require", "rows", "signal_op", "signal_wait_until", "store", "sum", "symm_at",
+    "sync_all", "trans", "where", "zeros",
 ]  # fmt: skip

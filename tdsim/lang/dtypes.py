@@ -36,12 +36,12 @@ int64 = DType("int64", "int64", 8, np.int64)
 int1 = DType("int1", "bool", 1, np.bool_)
 
 _ALL = (float32, float16, bfloat16, int32, int64, int1)
-_BY_NAME = {name: d for d in _ALL for name in (d.name, d.short)}
+_BY_NAME = {name: d for d in _ALL[:3] for name in (d.name, d.short)}
 _BY_NUMPY = {np.dtype(d.numpy): d for d in _ALL}
 
 
 def dtype(name: str | DType) -> DType:
-    """Return the element type called *name* (``"bf16"`` or ``"bfloat16"``)."""
+    """Return the float type called *name* (``"bf16"`` or ``"bfloat16"``), for tensors."""
     if isinstance(name, DType):
         return name
     if name not in _BY_NAME:

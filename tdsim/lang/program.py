@@ -140,6 +140,12 @@ class Program:
         return {key: evaluate(text, names, self.name) for key, text in pairs}
 
 
+def require(condition: bool, *, what: str, expected: str, cure: str) -> None:
+    """Refuse a request in a host program with one clear line, unless *condition* holds."""
+    if not condition:
+        raise UsageError(what=what, where="host program", expected=expected, cure=cure)
+
+
 def program(
     *,
     shape: tuple[str, ...],

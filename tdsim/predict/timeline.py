@@ -61,8 +61,10 @@ def record(
 def title_of(p: Prediction) -> str:
     """Two lines that say what the timeline shows: the problem, then the prediction."""
     sizes = ", ".join(f"{k} {v}" for k, v in p.shape.items())
+    title = f"{p.kernel} on {p.topology}: {sizes}, {p.dtype}\n{p.time_us:,.1f} us predicted"
+    if not p.baseline_us:  # the program declares no work
+        return title
     return (
-        f"{p.kernel} on {p.topology}: {sizes}, {p.dtype}\n"
-        f"{p.time_us:,.1f} us predicted, {p.speedup:.2f}x the unfused baseline "
-        f"({p.baseline_us:,.1f} us), bound by {p.bound_by} ({p.bound_us:,.1f} us)"
+        f"{title}, {p.speedup:.2f}x the unfused baseline ({p.baseline_us:,.1f} us), "
+        f"bound by {p.bound_by} ({p.bound_us:,.1f} us)"
     )

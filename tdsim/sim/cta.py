@@ -7,6 +7,7 @@ from typing import Any
 from tdsim.engine.fiber import Fiber
 from tdsim.lang import Function
 from tdsim.lang import _seam as seam
+from tdsim.sim.failures import reported_at
 from tdsim.sim.instrument import prepare
 from tdsim.sim.remote import RemoteOps
 from tdsim.sim.tile_ops import TileOps
@@ -23,7 +24,8 @@ class Cta(TileOps, RemoteOps):
         seam.activate(self)
 
     def _body(self) -> None:
-        prepare(self.launch.kernel, self.world.functional)(*self.launch.args)
+        with reported_at(self.name):
+            prepare(self.launch.kernel, self.world.functional)(*self.launch.args)
         self.flush()
         self.launch.finished(self)
 

@@ -61,7 +61,8 @@ def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
         for cta in launch.ctas.values():
             if cta.blocked_on is not None:
                 line = world.place(launch.kernel, cta.fiber.frame)
-                yield Waiter(cta.name, launch.rank, *cta.blocked_on, line), launch
+                sig, i, cmp, value = cta.blocked_on
+                yield Waiter(cta.name, launch.rank, sig, i, cmp, value, line), launch
     for waiter in world.stream_waits.values():
         yield waiter, None
 

@@ -17,6 +17,7 @@ from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType, Program, activate
 from tdsim.sim.context import HostContext
+from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock
 from tdsim.sim.hooks import Listener
 from tdsim.sim.operations import call_end
@@ -147,7 +148,8 @@ class _Simulation:
             if job.functional:
                 ctx.main.enqueue(self._begin_call(ctx, call))
             ctx.begin_call()
-            job.program.host(ctx, **views, **job.tunables)
+            with reported_at(f"host program {job.program.name} on PE {ctx.rank}"):
+                job.program.host(ctx, **views, **job.tunables)
             self._compare_allocations(ctx)
             ctx._enqueue(None, call_end(ctx, lambda c=call: self._finish(ctx, c)))  # type: ignore[misc]
 

@@ -13,10 +13,11 @@ from decimal import Decimal
 
 import pytest
 
+from tdsim import lang as td
 from tdsim.engine.timeline import Segment
 from tdsim.errors import UsageError
 from tdsim.predict import make_job
-from tdsim.predict.timeline import record, trace
+from tdsim.predict.timeline import record, title_of, trace
 from tdsim.sim import simulate
 from tdsim.sim import trace as trace_module
 from tdsim.sim.recorder import Recorder
@@ -307,3 +308,16 @@ def test_one_run_is_written_to_several_files(tmp_path):
     assert f"{prediction.time_us:,.1f} us predicted" in (tmp_path / "x.svg").read_text()
     title = json.loads((tmp_path / "x.json").read_text())["otherData"]["title"]
     assert title.startswith("ag_gemm on h800x2: M 1024, N 2048, K 1024, bf16\n")
+
+
+def test_a_program_without_work_has_no_baseline_in_its_title(tmp_path):
+    @td.program(shape=("M",), tensors={}, work=(), reference=lambda t: {}, small_shape="M=1")
+    def idle(ctx):
+        """Only waits for the other ranks."""
+        ctx.barrier_all()
+
+    prediction, _ = record(make_job(idle, "h800x2", {"M": 1}), [str(tmp_path / "x.svg")])
+    assert (
+        title_of(prediction)
+        == f"idle on h800x2: M 1, bf16\n{prediction.time_us:,.1f} us predicted"
+    )
