@@ -13,12 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from tdsim.predict import Prediction, predict
+from tdsim.predict import Prediction, make_job, predict
+from tdsim.sim import simulate
+from tdsim.sim.recorder import Recorder
 
 HEADLINES = (
     ("h800x8", {"M": 8192, "N": 49152, "K": 12288}, 1.0),
     ("h800x64", {"M": 65536, "N": 49152, "K": 12288}, 10.0),
 )
+
+
+RUNS = {"off": lambda: (), "on": lambda: (Recorder(),)}
 
 
 def timed(topology: str, shape: dict[str, int], repeats: int = 1) -> tuple[float, Prediction]:
@@ -73,11 +78,20 @@ def scaling(worlds: tuple[int, ...]) -> None:
     )
 
 
+def tracing() -> None:
+    """A run with a recorder beside one without: what tracing costs when it is on."""
+    job = make_job("ag_gemm", "h800x8", {"M": 8192, "N": 49152, "K": 12288})
+    walls = {name: min(simulate(job, f()).wall_s for _ in range(3)) for name, f in RUNS.items()}
+    on, off = walls["on"], walls["off"]
+    print(f"tracing off {off:.2f} s, on {on:.2f} s ({on / off:.2f}x); off makes no call")
+
+
 def main() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--full", action="store_true", help="scale to 256 devices")
     args = parser.parse_args()
     headlines()
+    tracing()
     scaling((8, 16, 32, 64, 128, 256) if args.full else (8, 16, 32))
 
 

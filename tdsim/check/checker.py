@@ -7,20 +7,19 @@ of NaN, deliveries shuffled on unordered paths; outputs are compared with the Nu
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
-from tdsim.errors import ProgramError, ShapeError, TdsimError, UsageError
+from tdsim.errors import ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
 from tdsim.sim import Job, simulate
 from tdsim.sim.programs import load_program
 from tdsim.topology import Machine, machine
 
-CLEAN, WRONG_RESULT, UNKNOWN = "CLEAN", "WRONG-RESULT", "UNKNOWN"
+CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
 MAX_BYTES = 2 * 2**30
 """Most tensor data, over all ranks and calls, that a functional run may hold."""
 
@@ -148,18 +147,4 @@ def _try_seed(job: Job) -> Finding | None:
         message = first_difference(job, run)
     except ProgramError as error:
         return Finding(verdict=error.verdict, seed=job.seed, message=str(error))
-    except TdsimError:
-        raise
-    except Exception as error:
-        return Finding(verdict=UNKNOWN, seed=job.seed, message=_crash(job, error))
     return Finding(verdict=WRONG_RESULT, seed=job.seed, message=message) if message else None
-
-
-def _crash(job: Job, error: Exception) -> str:
-    """What a program raised, with the innermost line of its own text."""
-    place, home = job.program.name, job.program.host.__code__.co_filename
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        name = frame.f_code.co_filename
-        if name == home or "__int32__" in frame.f_globals:
-            place = f"{name}:{line}"
-    return f"{place}: {type(error).__name__}: {error}"

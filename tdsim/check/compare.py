@@ -9,6 +9,7 @@ import numpy as np
 from tdsim.errors import UsageError
 from tdsim.lang import Gemm, ReduceScatter
 from tdsim.sim import Job, Run
+from tdsim.sim.failures import reported_at
 
 TOLERANCE = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
 """Largest error over the largest reference value: a few roundings; TF32 for fp32."""
@@ -23,7 +24,8 @@ def first_difference(job: Job, run: Run) -> str | None:
     exact = not any(isinstance(step, (Gemm, ReduceScatter)) for step in job.program.work)
     tolerance = 0.0 if exact else TOLERANCE.get(job.dtype.short, 0.0)
     for call, inputs in enumerate(run.inputs):
-        reference = job.program.reference(inputs)
+        with reported_at(f"the reference of {job.program.name}"):
+            reference = job.program.reference(inputs)
         outputs = run.outputs[call]
         if set(reference) != set(outputs):
             raise _mismatch(job, f"returns {_names(reference)}", _names(outputs))

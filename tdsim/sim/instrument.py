@@ -70,9 +70,9 @@ def pure_loop(indices: Any, foldable: bool) -> Iterator[int]:
     cta.end_loop(outer, 1)
 
 
-def carried(*values: Any) -> None:
+def carried(values: dict[str, Any], names: tuple[str, ...]) -> None:
     """Report what an iteration leaves for the next: any scalar forbids folding."""
-    if any(isinstance(v, (int, float)) for v in values):
+    if any(isinstance(values.get(name), (int, float)) for name in names):
         seam.reader().carries_scalar = True
 
 
@@ -130,18 +130,20 @@ class _Rewriter(ast.NodeTransformer):
         pure = is_pure(node.body, self.scope, self.function)
         outside = self.loads_outside[id(node)]
         foldable = pure and _is_foldable(node, self.scope, self.function)
-        names = sorted(_carried_names(node) | (_stores(node.body) & outside))
+        stores = _stores(node.body)
+        carried_in = _read_first(node.body, _names(node.target)) & stores
+        names = sorted(carried_in | (stores & outside))
         node.iter = self.visit(node.iter)
         node.body = [self.visit(statement) for statement in node.body]
         if pure:
             flag = ast.Constant(foldable)
             node.iter = _call("__pure_loop__", [node.iter, flag], node.iter)
-            loaded: list[ast.expr] = [ast.Name(n, ast.Load()) for n in names]
             if foldable and names:
                 last = node.body[-1]
-                node.body.append(
-                    ast.copy_location(ast.Expr(_call("__carried__", loaded, last)), last)
-                )
+                values = _call("locals", [], last)  # some names may not be bound
+                known = ast.Tuple([ast.Constant(n) for n in names], ast.Load())
+                report = ast.Expr(_call("__carried__", [values, known], last))
+                node.body.append(ast.copy_location(report, last))
             ast.fix_missing_locations(node)
         return node
 
@@ -236,15 +238,24 @@ def _branches(function: Function) -> bool:
     return False
 
 
-def _carried_names(loop: ast.For) -> set[str]:
-    """Names that an iteration reads before it writes them: values of the iteration before."""
-    written: set[str] = set(_names(loop.target))
-    stores = _stores(loop.body)
-    carried_names: set[str] = set()
-    for statement in loop.body:
-        carried_names |= (_loads([statement]) & stores) - written
-        written |= _stores([statement])
-    return carried_names
+def _read_first(body: list[ast.stmt], written: set[str]) -> set[str]:
+    """Names that *body* may read before it has surely written them; *written* grows."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ast.If):
+            found |= _names(statement.test) - written
+            then, other = set(written), set(written)
+            found |= _read_first(statement.body, then) | _read_first(statement.orelse, other)
+            written |= then & other
+        elif isinstance(statement, (ast.For, ast.While)):  # may run no iteration at all
+            is_for = isinstance(statement, ast.For)
+            found |= _names(statement.iter if is_for else statement.test) - written
+            target = _names(statement.target) if is_for else set()
+            found |= _read_first(statement.body, written | target)
+        else:
+            found |= _loads([statement]) - written
+            written |= _stores([statement])
+    return found
 
 
 def _loads_by_loop(tree: ast.FunctionDef) -> dict[int, set[str]]:

@@ -13,6 +13,9 @@ from tdsim.sim.clock import CtaClock
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
+MAX_REMEMBERED = 32
+"""Deliveries a CTA keeps before it looks which have arrived."""
+
 
 class Delivery:
     """Data or a signal on its way to *pe*; *arrived* happens when it is visible there."""
@@ -77,7 +80,7 @@ class RemoteOps(CtaClock):
             delivery.arrived.succeed()
 
         sent = self.world.transfer(src.nbytes, rank, pe, self.world.costs.sm_copy_per_s)
-        self.outstanding.append(delivery)
+        self._remember(delivery)
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
         self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
         if blocking:
@@ -118,7 +121,7 @@ class RemoteOps(CtaClock):
             sent = self.world.transfer(nbytes, self.rank, pe, cap)
             events.append(sent)
             delivery = Delivery(self.env, pe, True)
-            self.outstanding.append(delivery)
+            self._remember(delivery)
             latency = self.world.machine.route(self.rank, pe).latency_ps
             self.world.deliver(sent, latency, (), _storing(stores, delivery))
         self.reads, self.writes = {}, {}
@@ -126,6 +129,12 @@ class RemoteOps(CtaClock):
             if event.callbacks is not None:
                 wait(event)
         self.clock = max(self.clock, self.env.now)
+
+    def _remember(self, delivery: Delivery) -> None:
+        """Keep *delivery* for quiet and releases; those that have arrived are forgotten."""
+        if len(self.outstanding) >= MAX_REMEMBERED:
+            self.outstanding = [d for d in self.outstanding if not d.arrived.triggered]
+        self.outstanding.append(delivery)
 
     def fence(self) -> None:
         self.flush()
@@ -149,7 +158,7 @@ class RemoteOps(CtaClock):
         gates = tuple(
             d.arrived
             for d in self.outstanding
-            if (d.blocking or d in self.fenced) and not d.arrived.triggered
+            if (d.blocking or (d.pe == pe and d in self.fenced)) and not d.arrived.triggered
         )
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value

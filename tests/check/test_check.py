@@ -203,11 +203,23 @@ def test_a_pe_out_of_range_is_an_api_error():
     assert "PEs are 0 to 1" in result.findings[0].message
 
 
-def test_a_kernel_that_raises_is_unknown_with_its_own_line():
+def test_a_kernel_that_raises_is_a_verdict_with_its_own_line():
     result = check(one_launch(take_an_int_for_a_view, lambda ctx: 0), topology="h800x2")
-    assert (result.verdict, result.exit_code) == ("UNKNOWN", 1)
+    assert (result.verdict, result.exit_code) == ("API-ERROR", 1)
     line = take_an_int_for_a_view.fn.__code__.co_firstlineno + 3
-    assert result.findings[0].message.startswith(f"{__file__}:{line}: AttributeError: ")
+    message = result.findings[0].message
+    assert message.startswith(f"{__file__}:{line}: ")
+    assert "AttributeError: " in message
+
+
+def test_a_reference_that_raises_is_a_verdict_with_its_own_line():
+    def broken(inputs):
+        return {"y": inputs["z"]}
+
+    (finding,) = check(ring(reference=broken), topology="h800x2").findings
+    assert finding.verdict == "API-ERROR"
+    assert finding.message.startswith(f"{__file__}:{broken.__code__.co_firstlineno + 1}: ")
+    assert "the reference of shift failed: KeyError: 'z'" in finding.message
 
 
 def test_a_shape_too_large_to_hold_is_refused_with_the_cure():

@@ -21,10 +21,10 @@ VARIANTS = [
     (reduce_scatter, {"comm": "ce", "copy_own": 1, "num_reduce_sms": 2}),
     (reduce_scatter, {"comm": "sm", "num_comm_sms": 4, "final_reduce_sms": 8}),
     (ag_gemm, {"comm": "pull", **SMALL_TILES}),
-    (ag_gemm, {"comm": "push"}),
+    (ag_gemm, {"comm": "push", "BLOCK_M": 64, "BLOCK_N": 64}),
     (ag_gemm, {"comm": "sm", "num_comm_sms": 2, **SMALL_TILES, "GROUP_M": 1}),
     (gemm_rs, {"comm": "ce", **SMALL_TILES}),
-    (gemm_rs, {"comm": "ce", "copy_own": 1}),
+    (gemm_rs, {"comm": "ce", "copy_own": 1, "BLOCK_M": 64, "BLOCK_N": 64}),
     (gemm_rs, {"comm": "sm", "num_comm_sms": 4, **SMALL_TILES, "GROUP_M": 1}),
 ]
 
