@@ -43,8 +43,13 @@ def run(
     sizes = {"n": 1, "world": target.world_size, "nodes": target.num_nodes}
     return simulate(
         Job(
-            program=prog, machine=target, sizes=sizes, tunables={}, dtype=dtype,
-            functional=functional, **job,
+            program=prog,
+            machine=target,
+            sizes=sizes,
+            tunables={},
+            dtype=dtype,
+            functional=functional,
+            **job,
         ),  # fmt: skip
         listeners,
     )

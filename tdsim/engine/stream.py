@@ -13,7 +13,7 @@ Operation = Callable[[], Steps]
 
 
 class Place:
-    """An operation's place in a hardware queue: whether it has *left*, and who waits for that."""
+    """An operation's place in a hardware queue: whether it has *left*, and who waits for it."""
 
     __slots__ = ("left", "waiter")
 

@@ -10,7 +10,7 @@ import networkx as nx
 
 from tdsim.errors import DeadlockError
 from tdsim.lang import Function, Kernel
-from tdsim.sim.instrument import called
+from tdsim.sim.loops import called
 from tdsim.sim.signals import SignalArray, Waiter
 
 _MAX_LINES = 12

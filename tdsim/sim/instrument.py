@@ -9,41 +9,33 @@ in C; in functional mode int32 results of ``+ - *`` wrap.
 from __future__ import annotations
 
 import ast
-import builtins
-import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from tdsim.errors import KernelDefinitionError
-from tdsim.lang import OPS, Function
+from tdsim.lang import Function
 from tdsim.lang import _seam as seam
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A pure loop: whether one iteration may stand for all, as far as the text shows."""
-
-    foldable: bool
-
-
-class Prepared:
-    """A kernel or helper compiled for one mode. *functional* checks int32 wrap-around."""
-
-    def __init__(self, function: Function, functional: bool) -> None:
-        rewriter = _Rewriter(function, functional)
-        tree = rewriter.rewrite()
-        self.call = _compile(function, tree)
+from tdsim.sim.loops import (
+    is_foldable,
+    is_pure,
+    loads_by_loop,
+    names_in,
+    read_first,
+    resolve,
+    scope_of,
+    stores_in,
+)
 
 
 _cache: dict[tuple[Function, bool], Callable[..., Any]] = {}
 
 
 def prepare(function: Function, functional: bool) -> Callable[..., Any]:
-    """The callable that runs *function* under the active reader."""
+    """The callable that runs *function* under the active reader; *functional* wraps int32."""
     found = _cache.get((function, functional))
     if found is None:
-        found = _cache[function, functional] = Prepared(function, functional).call
+        found = _cache[function, functional] = _compile(
+            function, _Rewriter(function, functional).rewrite()
+        )
     return found
 
 
@@ -111,7 +103,10 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, function: Function, functional: bool) -> None:
         self.function, self.functional = function, functional
         self.tree = function.source.tree
-        self.scope = _scope(function.fn)
+        self.scope = scope_of(function.fn)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                resolve(node.func, self.scope, function)
 
     def rewrite(self) -> ast.FunctionDef:
         tree = ast.parse(ast.unparse(self.tree)).body[0]
@@ -122,16 +117,16 @@ class _Rewriter(ast.NodeTransformer):
         tree.returns = None
         for arg in tree.args.args:
             arg.annotation = None
-        self.loads_outside = _loads_by_loop(tree)
+        self.loads_outside = loads_by_loop(tree)
         tree.body = [self.visit(statement) for statement in tree.body]
         return tree
 
     def visit_For(self, node: ast.For) -> ast.For:
         pure = is_pure(node.body, self.scope, self.function)
         outside = self.loads_outside[id(node)]
-        foldable = pure and _is_foldable(node, self.scope, self.function)
-        stores = _stores(node.body)
-        carried_in = _read_first(node.body, _names(node.target)) & stores
+        foldable = pure and is_foldable(node, self.scope, self.function)
+        stores = stores_in(node.body)
+        carried_in = read_first(node.body, names_in(node.target)) & stores
         names = sorted(carried_in | (stores & outside))
         node.iter = self.visit(node.iter)
         node.body = [self.visit(statement) for statement in node.body]
@@ -166,128 +161,6 @@ class _SpellOut(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
 
-def is_pure(body: list[ast.stmt], scope: dict[str, Any], owner: Function) -> bool:
-    """Whether *body* holds no operation that others see or that can block, through helpers."""
-    return all(
-        _call_is_pure(node, scope, owner)
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-    )
-
-
-def _call_is_pure(node: ast.Call, scope: dict[str, Any], owner: Function) -> bool:
-    target = resolve(node.func, scope, owner)
-    if isinstance(target, Function):
-        inner = _scope(target.fn)
-        return is_pure(target.source.tree.body, inner, target)
-    found = OPS.get(getattr(target, "__name__", ""))
-    return not (found is not None and found.call is target and found.visible)
-
-
-def resolve(node: ast.expr, scope: dict[str, Any], owner: Function) -> Any:
-    """The object that the called expression *node* names; undecorated helpers are refused."""
-    if isinstance(node, ast.Name):
-        target = scope.get(node.id, getattr(builtins, node.id, None))
-    elif isinstance(node, ast.Attribute):
-        base = resolve(node.value, scope, owner)
-        target = getattr(base, node.attr, None) if isinstance(base, types.ModuleType) else None
-    else:
-        target = None
-    if isinstance(target, types.FunctionType) and not _is_op(target):
-        raise KernelDefinitionError(
-            owner.source.file,
-            node.lineno,
-            f"{owner.name} calls {target.__name__}, a plain Python function",
-            "decorate it with @td.function",
-        )
-    return target
-
-
-def _is_op(target: types.FunctionType) -> bool:
-    found = OPS.get(target.__name__)
-    return found is not None and found.call is target
-
-
-def _is_foldable(loop: ast.For, scope: dict[str, Any], owner: Function) -> bool:
-    """Whether every iteration costs the same: no branch or inner bound varies."""
-    varying = _stores(loop.body) | _names(loop.target)
-    for statement in loop.body:
-        for node in ast.walk(statement):
-            if isinstance(node, (ast.If, ast.IfExp, ast.While)) and _names(node.test) & varying:
-                return False
-            if isinstance(node, ast.For) and _names(node.iter) & varying:
-                return False
-            if isinstance(node, ast.Call):
-                target = resolve(node.func, scope, owner)
-                if isinstance(target, Function) and _branches(target):
-                    return False
-    return True
-
-
-def _branches(function: Function) -> bool:
-    """Whether *function* or a helper of it decides anything, or loops with own bounds."""
-    scope = _scope(function.fn)
-    for node in ast.walk(function.source.tree):
-        if isinstance(node, (ast.If, ast.IfExp, ast.While, ast.For)):
-            return True
-        if isinstance(node, ast.Call):
-            target = resolve(node.func, scope, function)
-            if isinstance(target, Function) and _branches(target):
-                return True
-    return False
-
-
-def _read_first(body: list[ast.stmt], written: set[str]) -> set[str]:
-    """Names that *body* may read before it has surely written them; *written* grows."""
-    found: set[str] = set()
-    for statement in body:
-        if isinstance(statement, ast.If):
-            found |= _names(statement.test) - written
-            then, other = set(written), set(written)
-            found |= _read_first(statement.body, then) | _read_first(statement.orelse, other)
-            written |= then & other
-        elif isinstance(statement, (ast.For, ast.While)):  # may run no iteration at all
-            is_for = isinstance(statement, ast.For)
-            found |= _names(statement.iter if is_for else statement.test) - written
-            target = _names(statement.target) if is_for else set()
-            found |= _read_first(statement.body, written | target)
-        else:
-            found |= _loads([statement]) - written
-            written |= _stores([statement])
-    return found
-
-
-def _loads_by_loop(tree: ast.FunctionDef) -> dict[int, set[str]]:
-    """For each loop, the names that the function reads outside it."""
-    result = {}
-    for loop in ast.walk(tree):
-        if isinstance(loop, ast.For):
-            inside = {id(node) for statement in loop.body for node in ast.walk(statement)}
-            result[id(loop)] = {
-                node.id
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Load)
-                and id(node) not in inside
-            }
-    return result
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
-def _loads(body: list[ast.stmt]) -> set[str]:
-    nodes = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name))
-    return {n.id for n in nodes if isinstance(n.ctx, ast.Load)}
-
-
-def _stores(body: list[ast.stmt]) -> set[str]:
-    nodes = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name))
-    return {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
-
-
 def _call(name: str, args: list[ast.expr], at: ast.AST) -> ast.Call:
     call = ast.Call(func=ast.Name(name, ast.Load()), args=args, keywords=[])
     ast.copy_location(call, at)
@@ -301,23 +174,11 @@ def _copy_lines(source: ast.AST, target: ast.AST) -> None:
             ast.copy_location(new, old)
 
 
-def _scope(fn: Callable[..., Any]) -> dict[str, Any]:
-    scope = dict(fn.__globals__)
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-        scope[name] = cell.cell_contents
-    return scope
-
-
 def _compile(function: Function, tree: ast.FunctionDef) -> Callable[..., Any]:
     module = ast.Module(body=[tree], type_ignores=[])
     code = compile(ast.fix_missing_locations(module), function.source.file, "exec")
-    scope = {**_scope(function.fn), **_RUNTIME}
+    scope = {**scope_of(function.fn), **_RUNTIME}
     exec(code, scope)
     compiled: Callable[..., Any] = scope[tree.name]
     compiled.__defaults__ = function.fn.__defaults__
     return compiled
-
-
-def called(node: ast.Call, owner: Function) -> Any:
-    """The object that the call *node* in the text of *owner* names, or None."""
-    return resolve(node.func, _scope(owner.fn), owner)

@@ -214,7 +214,9 @@ def test_a_kernel_file_that_cannot_be_used_is_one_line(capsys, tmp_path, text, s
 
 def test_a_kernel_that_triton_cannot_compile_is_one_line(capsys, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(HANG.replace("    token =", "    for i in range(3):\n        break\n    token ="))
+    file.write_text(
+        HANG.replace("    token =", "    for i in range(3):\n        break\n    token =")
+    )
     code, _, err = run(capsys, "check", f"{file}:hang")
     assert code == 2
     assert err.startswith(f"tdsim check: {file}:8: Triton cannot compile break in a kernel; ")

@@ -70,7 +70,9 @@ def test_every_cta_runs_once_and_no_sm_is_ever_overfull(num_sms, grids, random):
         sm, cost = running.pop(random.randrange(len(running)))
         used[sm] -= cost
         pool.release(sm, cost)
-    assert sorted(started) == [(n, i) for n, (count, _) in enumerate(grids) for i in range(count)]
+    assert sorted(started) == [
+        (n, i) for n, (count, _) in enumerate(grids) for i in range(count)
+    ]
     assert [n for n, _ in started] == sorted(n for n, _ in started)
     assert pool.waiting == ()
     assert pool.resident == 0

@@ -17,7 +17,11 @@ def test_the_path_of_nothing_is_empty():
 
 def test_the_path_follows_causes_in_time_order():
     last = segment("compute", 30, 50, segment("link", 10, 30, segment("host", 0, 10)))
-    assert shape(critical_path(last, 0)) == [("host", 0, 10), ("link", 10, 30), ("compute", 30, 50)]
+    assert shape(critical_path(last, 0)) == [
+        ("host", 0, 10),
+        ("link", 10, 30),
+        ("compute", 30, 50),
+    ]
 
 
 def test_waiting_is_replaced_by_what_was_waited_for():

@@ -2,12 +2,12 @@
 
 import pytest
 from helpers import assert_equals_reference, library
-
-from tdsim import lang as td
 from tdsim.kernels.ag_gemm import ag_gemm
 from tdsim.kernels.allgather import allgather
 from tdsim.kernels.gemm_rs import gemm_rs
 from tdsim.kernels.reduce_scatter import reduce_scatter
+
+from tdsim import lang as td
 from tdsim.sim import simulate
 
 WORLDS = [*(f"h800x{n}" for n in range(2, 9)), "h800x1x16"]
@@ -33,7 +33,6 @@ def name_of(value):
     if isinstance(value, td.Program):
         return value.name
     return "-".join(f"{v}" for v in value.values()) if isinstance(value, dict) else value
-
 
 
 def check(prog, tunables, on, shape=None, **job):

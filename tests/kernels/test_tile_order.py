@@ -6,9 +6,9 @@ import pytest
 from helpers import run
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tdsim.kernels import tile_order
 
 from tdsim import lang as td
-from tdsim.kernels import tile_order
 from tdsim.sim.instrument import prepare
 
 

@@ -48,7 +48,9 @@ def test_a_collective_takes_launch_hops_and_bytes_at_the_bus_bandwidth():
     nccl = target.collective
     nbytes = 2**27
     moved = nbytes * 7 // 8
-    expected = nccl.launch_ps + 7 * nccl.hop_ps + -(-moved * PS_PER_S // nccl.scale_up.bytes_per_s)
+    expected = (
+        nccl.launch_ps + 7 * nccl.hop_ps + -(-moved * PS_PER_S // nccl.scale_up.bytes_per_s)
+    )
     assert collective_ps(nbytes, target) == expected
 
 
@@ -125,9 +127,7 @@ def test_an_impossible_straggler_or_slowdown_is_refused():
 def test_scaling_rows_are_single_predictions():
     rows = scale("ag_gemm", topologies=["h800x2", "h800x4"], shape=LLAMA)
     alone = predict("ag_gemm", topology="h800x4", shape=LLAMA)
-    again = dataclasses.replace(
-        rows[1], wall_s=alone.wall_s, tiles_per_s=alone.tiles_per_s
-    )
+    again = dataclasses.replace(rows[1], wall_s=alone.wall_s, tiles_per_s=alone.tiles_per_s)
     assert again == alone
 
 

@@ -59,7 +59,8 @@ def test_wrapping_leaves_floats_and_bools_alone():
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [(7, 2), (-7, 2), (7, -2), (-7, -2), (2**31 - 1, 2), (-(2**31), 3), (65536, 65536)]
+    ("a", "b"),
+    [(7, 2), (-7, 2), (7, -2), (-7, -2), (2**31 - 1, 2), (-(2**31), 3), (65536, 65536)],
 )
 def test_kernel_ints_are_int32_that_wrap_and_divide_as_in_c(a, b):
     got = run_kernel(integer_rules, a, b, out=(8,), dtype=td.int32)
@@ -102,7 +103,9 @@ def test_dot_rounds_float32_to_tf32():
     got = run_kernel(product, x, 1.0, out=(16, 16), dtype=td.float32)
     assert (got == 16 * (1 + 2**-10)).all()
     up = 1 + 2**-10 + 2**-11  # half a TF32 step rounds away from zero
-    assert run_kernel(product, up, 1.0, out=(16, 16), dtype=td.float32)[0, 0] == 16 * (1 + 2**-9)
+    assert run_kernel(product, up, 1.0, out=(16, 16), dtype=td.float32)[0, 0] == 16 * (
+        1 + 2**-9
+    )
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
@@ -115,7 +118,9 @@ def test_dot_passes_infinities_and_nan(value):
 def accumulate(out, steps):
     acc = td.zeros((16, 16), td.float32)
     for _ in range(steps):
-        acc = td.dot(td.full((16, 16), 1.0, td.bfloat16), td.full((16, 16), 1.0, td.bfloat16), acc)
+        acc = td.dot(
+            td.full((16, 16), 1.0, td.bfloat16), td.full((16, 16), 1.0, td.bfloat16), acc
+        )
     td.store(out, (0, 0), acc)
 
 
@@ -129,7 +134,9 @@ def moved(out, src, row, col):
     td.store(out, (row, col), td.load(src, (row, col), (4, 8)) + 1.0)
 
 
-@pytest.mark.parametrize(("row", "col"), [(0, 0), (2, 3), (3, 6), (-2, -5), (-4, 0), (5, 0), (9, 9)])
+@pytest.mark.parametrize(
+    ("row", "col"), [(0, 0), (2, 3), (3, 6), (-2, -5), (-4, 0), (5, 0), (9, 9)]
+)
 def test_outside_the_view_loads_read_zero_and_stores_write_nothing(row, col):
     edge = {}
 
@@ -208,7 +215,9 @@ def test_element_wise_operations_agree_with_numpy():
         (rows > 1) & (rows <= 5), (rows < 1) | (rows > 6), -v,
         np.trunc((rows - 4) / 3), np.fmod(rows - 4, 3), 20 // (rows + 1), 20 % (rows + 1),
     ]  # fmt: skip
-    np.testing.assert_allclose(seen["out"].data[1:], np.array(want, np.float32), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        seen["out"].data[1:], np.array(want, np.float32), rtol=1e-5, atol=1e-6
+    )
 
 
 @td.kernel
@@ -279,7 +288,11 @@ def test_scalars_are_cast_and_compared_too():
 def places(out):
     x = td.program_id(0)
     y = td.program_id(1)
-    td.store(out, (y * td.num_programs(0) + x,), td.full((1,), 10 * y + x + td.program_id(2), td.int32))
+    td.store(
+        out,
+        (y * td.num_programs(0) + x,),
+        td.full((1,), 10 * y + x + td.program_id(2), td.int32),
+    )
 
 
 def test_axis_zero_of_a_grid_varies_fastest_and_missing_axes_are_zero():
@@ -295,8 +308,14 @@ def test_axis_zero_of_a_grid_varies_fastest_and_missing_axes_are_zero():
 
 @td.kernel
 def who(out):
-    td.store(out, (0,), td.full((1,), td.my_pe() * 100 + td.my_node() * 10 + td.local_pe(), td.int32))
-    td.store(out, (1,), td.full((1,), td.n_pes() * 100 + td.n_nodes() * 10 + td.n_local_pes(), td.int32))
+    td.store(
+        out, (0,), td.full((1,), td.my_pe() * 100 + td.my_node() * 10 + td.local_pe(), td.int32)
+    )
+    td.store(
+        out,
+        (1,),
+        td.full((1,), td.n_pes() * 100 + td.n_nodes() * 10 + td.n_local_pes(), td.int32),
+    )
 
 
 def test_identity_counts_pes_node_by_node():
@@ -334,7 +353,15 @@ def wrong_rank(out):
 
 @td.kernel
 def wrong_dot(out):
-    td.store(out, (0, 0), td.dot(td.zeros((4, 8), td.float32), td.zeros((4, 8), td.float32), td.zeros((4, 8), td.float32)))
+    td.store(
+        out,
+        (0, 0),
+        td.dot(
+            td.zeros((4, 8), td.float32),
+            td.zeros((4, 8), td.float32),
+            td.zeros((4, 8), td.float32),
+        ),
+    )
 
 
 @td.kernel
