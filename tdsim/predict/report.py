@@ -176,7 +176,7 @@ def _compute_and_waiting(run: Run, rank: int) -> tuple[int, int]:
     launches = [x for x in run.world.launches if x.rank == rank and x.role == "compute"]
     busy: dict[int, int] = {}
     for launch in launches:
-        for sm, ps in launch.busy.items():
+        for sm, ps in launch.own_role.items():
             busy[sm] = busy.get(sm, 0) + ps
     ctas = sum(launch.count for launch in launches)
     waited = sum(launch.waited for launch in launches)

@@ -113,14 +113,17 @@ class CtaClock:
         if self.clock > self.env.now:
             self.sleep_until(self.clock)
 
-    def note(self, detail: str = "") -> None:
-        """Record the time since the last mark as one segment of this CTA."""
+    def note(self, detail: str = "", kind: str = "") -> None:
+        """Record the time since the last mark as one segment: of *kind*, or the launch's role."""
         if self.clock > self.mark:
+            length, chosen = self.clock - self.mark, kind or self.launch.role
             self.last = Segment(
-                self.launch.role, self.rank, self.lane, self.mark, self.clock, self.last, detail
+                chosen, self.rank, self.lane, self.mark, self.clock, self.last, detail
             )
             self.world.emit(self.last)
-            self.launch.busy[self.sm] += self.clock - self.mark
+            self.launch.busy[self.sm] += length
+            if not kind:
+                self.launch.own_role[self.sm] += length
             self.mark = self.clock
 
     def waited(self, kind: str, begin: int, cause: Segment | None, detail: str) -> None:

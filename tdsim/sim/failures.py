@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tdsim.errors import ApiError, TdsimError
+from tdsim.errors import ApiError, TdsimError, UnknownNameError, UsageError
 
 _OWN = Path(__file__).resolve().parents[1]
 
@@ -16,17 +16,30 @@ _OWN = Path(__file__).resolve().parents[1]
 def reported_at(who: str) -> Iterator[None]:
     """Raise what user code run by *who* raises as an ApiError that names its place.
 
-    tdsim's own errors pass: they say more already.
+    tdsim's own errors pass, but with the user's line if they only named the call.
     """
     try:
         yield
+    except (ApiError, UsageError) as error:
+        place = _place(error)
+        if isinstance(error, UnknownNameError) or place is None or _is_line(error.where):
+            raise
+        what, _, *rest = error.args
+        raise type(error)(what, place, *rest) from error
     except TdsimError:
         raise
     except Exception as error:
-        where = who
-        for frame in traceback.extract_tb(error.__traceback__):
-            if not Path(frame.filename).resolve().is_relative_to(_OWN):
-                where = f"{frame.filename}:{frame.lineno}"
-        raise ApiError(
-            f"{who} failed: {type(error).__name__}: {error}", where, "fix that line"
-        ) from error
+        what = f"{who} failed: {type(error).__name__}: {error}"
+        raise ApiError(what, _place(error) or who, "fix that line") from error
+
+
+def _is_line(where: str) -> bool:
+    return where.rpartition(":")[2].isdigit()
+
+
+def _place(error: Exception) -> str | None:
+    """``file:line`` of the innermost code on *error*'s way that is not tdsim's."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not Path(frame.filename).resolve().is_relative_to(_OWN):
+            return f"{frame.filename}:{frame.lineno}"
+    return None

@@ -34,6 +34,9 @@ class Launch:
             self.count *= n
         self.done = simpy.Event(world.env)
         self.busy: Counter[int] = Counter()
+        """Picoseconds of work by SM, waits left out."""
+        self.own_role: Counter[int] = Counter()
+        """The part of it that is the launch's role, not puts and gets."""
         self.waited = 0
         self.last: Segment | None = cause
         self.ctas: dict[int, Cta] = {}

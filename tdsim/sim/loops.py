@@ -40,7 +40,9 @@ def resolve(node: ast.expr, scope: dict[str, Any], owner: Function) -> Any:
     Kernels call operations, decorated helpers and a few built-ins, nothing else.
     """
     target = _look_up(node, scope)
-    if target is None or isinstance(target, Function) or target in _BUILTINS or _is_op(target):
+    if target is None or isinstance(target, Function) or _is_op(target):
+        return target
+    if any(target is known for known in _BUILTINS):
         return target
     plain = isinstance(target, types.FunctionType)
     raise KernelDefinitionError(

@@ -47,7 +47,7 @@ class RemoteOps(CtaClock):
 
     def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
         self._check_pe(pe)
-        self._check_copy(dst, src)
+        self._check_copy("puts to", dst, src, dst, src)
         if signal is not None:
             signal[0].check_index(signal[1], self.here)
         self.flush()
@@ -84,26 +84,26 @@ class RemoteOps(CtaClock):
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
         self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
         if blocking:
-            self._hold(sent, "link", f"put to PE {pe}")
+            self._hold(sent, f"put to PE {pe}")
 
-    def _hold(self, event: simpy.Event, kind: str, detail: str) -> None:
+    def _hold(self, event: simpy.Event, detail: str) -> None:
         """Block on a transfer of this CTA's own; the time is the CTA's work, not a wait."""
         begin = self.env.now
         if event.callbacks is not None:
             wait(event)
         self.clock = max(self.clock, self.env.now)
         self.mark = begin
-        self.note(detail)
+        self.note(detail, "comm")
         if self.clock > self.env.now:
             self.sleep_until(self.clock)
 
     def get(self, dst: View, src: View, pe: int) -> None:
         self._check_pe(pe)
-        self._check_copy(src, dst)
+        self._check_copy("gets from", src, dst, dst, src)
         self.flush()
         source = src.at(pe)
         got = self.world.transfer(src.nbytes, pe, self.rank, self.costs.sm_copy_per_s)
-        self._hold(got, "link", f"get from PE {pe}")
+        self._hold(got, f"get from PE {pe}")
         route = self.world.machine.route(self.rank, pe)
         self.clock += 2 * route.latency_ps
         self.flush()
@@ -225,13 +225,20 @@ class RemoteOps(CtaClock):
                 f"PEs are 0 to {self.world.n_pes - 1}",
             )
 
-    def _check_copy(self, dst: View, src: View) -> None:
-        if not dst.buffer.symmetric:
+    def _check_copy(self, verb: str, remote: View, local: View, dst: View, src: View) -> None:
+        if not remote.buffer.symmetric:
             raise ApiError(
-                f"{self.name} puts to {dst}, which is not symmetric",
+                f"{self.name} {verb} {remote}, which is not symmetric",
                 self.here(),
                 "allocate it with ctx.symmetric, or declare it symmetric=True",
             )
+        for view in (remote, local):
+            if view.pe != self.rank:
+                raise ApiError(
+                    f"{self.name} {verb} another PE through {view}, which is not its own memory",
+                    self.here(),
+                    "name this PE's view and the other PE by number: the call translates",
+                )
         if dst.shape != src.shape or dst.dtype != src.dtype:
             raise ApiError(
                 f"{self.name} copies {src.dtype.short}{list(src.shape)} into "

@@ -49,7 +49,7 @@ def inner_bound_varies(x, n):
     for i in range(n):
         acc = td.zeros((16, 64), td.float32)
         for k in range(i):
-            acc = acc + td.load(x, (i * 16, k * 64), (16, 64))
+            acc = acc + td.load(x, (i * 16, k * 16), (16, 64))
         td.store(x, (i * 16, 0), acc)
 
 
