@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 from typing import Any
 
 from tdsim.errors import UsageError
@@ -64,8 +65,12 @@ def _value(text: str) -> Any:
         return text
 
 
-def delays(text: str | None) -> dict[int, int]:
-    """``RANK=US,...`` as picoseconds by rank."""
+def delays(text: str | None, world_size: int, seed: int) -> dict[int, int]:
+    """``RANK=US,...`` as picoseconds by rank; ``random:US`` draws each rank's delay by *seed*."""
+    if text and text.startswith("random:"):
+        most = delays(f"0={text.removeprefix('random:')}", world_size, seed)[0]
+        draw = random.Random(seed)
+        return {rank: draw.randrange(most + 1) for rank in range(world_size)}
     result = {}
     for rank, late in pairs(text, "--straggler").items():
         try:

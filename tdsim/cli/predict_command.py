@@ -7,6 +7,7 @@ import argparse
 from tdsim.cli import options
 from tdsim.cli.output import say, table, write_json
 from tdsim.predict import Prediction, predict
+from tdsim.topology import machine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help="how much slower the kernel's own main loop is than the model's (1.2)",
     )
-    parser.add_argument("--straggler", metavar="RANK=US,...", help="start ranks late")
+    parser.add_argument(
+        "--straggler", metavar="RANK=US,...", help="start ranks late; random:US draws by seed"
+    )
     parser.add_argument("--output", metavar="FILE", help="write the JSON report there")
     parser.set_defaults(run=run)
 
@@ -31,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         dtype=args.dtype,
         seed=args.seed,
         gemm_slowdown=args.gemm_slowdown,
-        delays=options.delays(args.straggler),
+        delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
     )
     if args.output:
         write_json(prediction.to_json(), args.output)
@@ -63,7 +66,7 @@ def show(p: Prediction) -> None:
 
 
 def _against_baseline(p: Prediction) -> str:
-    if not p.baseline_us:
+    if p.speedup is None:
         return "no baseline, because the program declares no work"
     verdict = "faster than" if p.speedup > 1 else "SLOWER than"
     return f"{p.speedup:.2f}x the unfused baseline ({verdict} it)"

@@ -58,7 +58,7 @@ def show(rows: list[Prediction]) -> None:
                 row.topology,
                 f"{row.time_us:,.1f}",
                 f"{row.baseline_us:,.1f}",
-                f"{row.speedup:.2f}x",
+                "-" if row.speedup is None else f"{row.speedup:.2f}x",
                 f"{row.bound_us:,.1f}",
                 row.bound_by,
                 f"{row.exposed_us:,.1f}",

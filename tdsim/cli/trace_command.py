@@ -9,11 +9,14 @@ from tdsim.cli import options
 from tdsim.cli.output import say, write_json
 from tdsim.predict import make_job
 from tdsim.predict.timeline import record
+from tdsim.topology import machine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser)
-    parser.add_argument("--straggler", metavar="RANK=US,...", help="start ranks late")
+    parser.add_argument(
+        "--straggler", metavar="RANK=US,...", help="start ranks late; random:US draws by seed"
+    )
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -32,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         options.tunables(args),
         args.dtype,
         args.seed,
-        delays=options.delays(args.straggler),
+        delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
     )
     prediction, written = record(job, args.output, "--output")
     if args.json:

@@ -46,7 +46,7 @@ class Prediction:
     seed: int
     time_us: float
     baseline_us: float
-    speedup: float
+    speedup: float | None
     bound_us: float
     bound_by: str
     overlap_efficiency: float | None
@@ -151,7 +151,7 @@ def summarise(job: Job, run: Run) -> Prediction:
         seed=job.seed,
         time_us=to_us(run.time_ps),
         baseline_us=to_us(base),
-        speedup=base / run.time_ps,
+        speedup=base / run.time_ps if program.work else None,
         bound_us=to_us(limit.ps),
         bound_by=limit.resource,
         overlap_efficiency=efficiency,

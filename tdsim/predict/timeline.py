@@ -62,7 +62,7 @@ def title_of(p: Prediction) -> str:
     """Two lines that say what the timeline shows: the problem, then the prediction."""
     sizes = ", ".join(f"{k} {v}" for k, v in p.shape.items())
     title = f"{p.kernel} on {p.topology}: {sizes}, {p.dtype}\n{p.time_us:,.1f} us predicted"
-    if not p.baseline_us:  # the program declares no work
+    if p.speedup is None:  # the program declares no work
         return title
     return (
         f"{title}, {p.speedup:.2f}x the unfused baseline ({p.baseline_us:,.1f} us), "

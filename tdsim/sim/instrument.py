@@ -25,7 +25,6 @@ from tdsim.sim.loops import (
     stores_in,
 )
 
-
 _cache: dict[tuple[Function, bool], Callable[..., Any]] = {}
 
 

@@ -254,3 +254,14 @@ def test_help_imports_neither_numpy_nor_the_simulator():
         "assert not {'numpy', 'simpy', 'networkx', 'triton', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_random_stragglers_are_drawn_by_the_seed(capsys):
+    def time(*arguments):
+        code, out, _ = run(capsys, *SIZES, "--json", *arguments)
+        assert code == 0
+        return json.loads(out)["time_us"]
+
+    late = [time("--straggler", "random:200", "--seed", seed) for seed in ("1", "1", "2")]
+    assert late[0] == late[1] != late[2]
+    assert time() < late[0] < time() + 200

@@ -255,7 +255,9 @@ def test_allocations_that_differ_in_dtype_between_ranks_are_refused():
     def host(ctx):
         ctx.symmetric(X, td.float32 if ctx.my_pe else td.bfloat16)
 
-    with pytest.raises(ApiError, match=r"is fp32\[8, 16\] on PE 1 but bf16\[8, 16\] on another"):
+    with pytest.raises(
+        ApiError, match=r"is fp32\[8, 16\] on PE 1 but bf16\[8, 16\] on another"
+    ):
         run(host)
 
 
@@ -312,7 +314,14 @@ def test_memory_of_a_call_is_that_of_the_call_before():
 
 @pytest.mark.parametrize(
     ("grid", "args", "options"),
-    [(0, 4, {}), ((2, 0), 4, {}), (1, 3, {}), (1, 5, {}), (1, 4, {"ctas_per_sm": 0}), (1, 4, {"ctas_per_sm": 33})],
+    [
+        (0, 4, {}),
+        ((2, 0), 4, {}),
+        (1, 3, {}),
+        (1, 5, {}),
+        (1, 4, {"ctas_per_sm": 0}),
+        (1, 4, {"ctas_per_sm": 33}),
+    ],
 )
 def test_a_launch_that_does_not_fit_its_kernel_is_refused(grid, args, options):
     def host(ctx):
@@ -382,12 +391,17 @@ def test_an_exception_in_a_kernel_is_one_line_with_its_place():
     with pytest.raises(ApiError) as failed:
         launch(divides, 0)
     line = divides.source.tree.body[0].lineno
-    assert str(failed.value).startswith(f"{__file__}:{line}: PE 0 divides[0] failed: ZeroDivisionError")
+    assert str(failed.value).startswith(
+        f"{__file__}:{line}: PE 0 divides[0] failed: ZeroDivisionError"
+    )
 
 
 def test_an_exception_in_a_host_program_is_one_line_with_its_place():
     def host(ctx):
         raise KeyError("mine")
 
-    with pytest.raises(ApiError, match=r"test_api_errors\.py:\d+: host program host on PE 0 failed: KeyError: 'mine'"):
+    with pytest.raises(
+        ApiError,
+        match=r"test_api_errors\.py:\d+: host program host on PE 0 failed: KeyError: 'mine'",
+    ):
         run(host)

@@ -37,7 +37,9 @@ def tiles_in_turn(num_tiles, ROWS: td.constexpr, COLS: td.constexpr):
         acc = td.exp(acc)
 
 
-@pytest.mark.parametrize(("num_sms", "waves"), [(132, 4), (112, 5), (512, 1), (511, 2), (1, 512)])
+@pytest.mark.parametrize(
+    ("num_sms", "waves"), [(132, 4), (112, 5), (512, 1), (511, 2), (1, 512)]
+)
 def test_512_equal_tiles_take_as_many_waves_as_fill_the_sms(num_sms, waves):
     on = frictionless("h800x1", num_sms=num_sms)
 
@@ -184,7 +186,9 @@ def test_a_slower_gpu_takes_longer_by_its_factor():
 def dots(SIZE: td.constexpr):
     acc = td.zeros((SIZE, SIZE), td.float32)
     for _ in range(100):
-        acc = td.dot(td.zeros((SIZE, SIZE), td.bfloat16), td.zeros((SIZE, SIZE), td.bfloat16), acc)
+        acc = td.dot(
+            td.zeros((SIZE, SIZE), td.bfloat16), td.zeros((SIZE, SIZE), td.bfloat16), acc
+        )
 
 
 # launches, puts, barriers -----------------------------------------------------------------

@@ -205,7 +205,9 @@ def test_timing_mode_and_functional_mode_predict_the_same_time(kernel, n):
 @pytest.mark.parametrize("flag", [0, 1])
 def test_a_branch_that_is_the_same_in_every_iteration_folds(flag):
     times = {
-        functional: time_of(written_in_branches, X, 30, flag, functional=functional, on="h800x1")
+        functional: time_of(
+            written_in_branches, X, 30, flag, functional=functional, on="h800x1"
+        )
         for functional in (False, True)
     }
     assert times[False] == times[True]
@@ -223,7 +225,9 @@ def iterations(kernel, *args):
     return run(host, ONE_OR_TWO.get(kernel.name, "h800x1"), functional=False).world.tiles
 
 
-@pytest.mark.parametrize("kernel", [plain, nested, helper_without_branch, remote_stores], ids=lambda k: k.name)
+@pytest.mark.parametrize(
+    "kernel", [plain, nested, helper_without_branch, remote_stores], ids=lambda k: k.name
+)
 def test_a_pure_loop_runs_one_iteration(kernel):
     assert iterations(kernel, X, 40) == 1
 
@@ -358,7 +362,8 @@ def test_what_is_no_operation_and_no_helper_is_refused_with_its_line(kernel, tex
     call = next(
         node.lineno
         for node in ast.walk(kernel.source.tree)
-        if isinstance(node, ast.Call) and not ast.unparse(node.func).startswith(("td.", "range"))
+        if isinstance(node, ast.Call)
+        and not ast.unparse(node.func).startswith(("td.", "range"))
     )
     assert str(refused.value) == f"{__file__}:{call}: {text}"
 

@@ -1,0 +1,320 @@
+"""Delivery: what a signal promises about data, on ordered and on unordered paths."""
+
+import numpy as np
+import pytest
+from helpers import run
+
+from tdsim import lang as td
+from tdsim.errors import UsageError
+
+NODE, NODES = "h800x2", "h800x2x1"
+SEEDS = range(12)
+SHAPE = (4, 64)
+
+
+@td.kernel
+def put_signal(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_signal(mail, x, ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def put_signal_nbi(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_signal_nbi(mail, x, ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def put_then_signal(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem(mail, x, other)
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def unfenced(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_nbi(mail, x, other)
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def fenced(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_nbi(mail, x, other)
+    td.fence()
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def quieted(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_nbi(mail, x, other)
+    td.quiet()
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def barred(y, x, mail, ready):
+    td.putmem_nbi(mail, x, 1 - td.my_pe())
+    td.barrier_all()
+    copy(y, mail)
+
+
+@td.kernel
+def synced_only(y, x, mail, ready):
+    td.putmem_nbi(mail, x, 1 - td.my_pe())
+    td.sync_all()
+    copy(y, mail)
+
+
+@td.kernel
+def signal_of_another_put(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_nbi(td.rows(mail, 0, 2), td.rows(x, 0, 2), other)
+    td.putmem_signal_nbi(td.rows(mail, 2, 2), td.rows(x, 2, 2), ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def fence_between_puts(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_nbi(td.rows(mail, 0, 2), td.rows(x, 0, 2), other)
+    td.fence()
+    td.putmem_signal_nbi(td.rows(mail, 2, 2), td.rows(x, 2, 2), ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def get(y, x, mail, ready):
+    copy(mail, x)
+    td.barrier_all()
+    td.getmem(y, mail, 1 - td.my_pe())
+
+
+@td.function
+def receive(y, mail, ready):
+    token = td.signal_wait_until(ready, 0, "ge", 1)
+    copy(y, td.after(token, mail))
+
+
+@td.function
+def copy(y, x):
+    td.store(y, (0, 0), td.load(x, (0, 0), (4, 64)))
+
+
+@td.kernel
+def store_then_signal(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    copy(td.symm_at(mail, other), x)
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def load_there(y, x, mail, ready):
+    copy(mail, x)
+    td.signal_op(ready, 0, 1, "set", 1 - td.my_pe())
+    token = td.signal_wait_until(ready, 0, "ge", 1)
+    copy(y, td.after(token, td.symm_at(mail, 1 - td.my_pe())))
+
+
+def swapped(kernel, on, seed=0, before=True):
+    """Whether each PE ends with the other's x in each of three calls."""
+
+    def host(ctx, x, y):
+        mail, ready = ctx.symmetric(SHAPE, x.dtype), ctx.signals(1)
+        if before:
+            ctx.barrier_all()  # the other has read its mail of the last call
+        ctx.launch(kernel, 1, (y, x, mail, ready))
+
+    tensors = {"x": td.Input("4", "64"), "y": td.Output("4", "64")}
+    done = run(host, on, tensors=tensors, seed=seed, calls=3, skewed=True)
+    return all(
+        np.array_equal(done.outputs[call]["y"][pe], done.inputs[call]["x"][1 - pe])
+        for call in range(3)
+        for pe in range(2)
+    )
+
+
+ALWAYS = [
+    put_signal,
+    put_signal_nbi,
+    put_then_signal,
+    fenced,
+    quieted,
+    barred,
+    fence_between_puts,
+    get,
+]
+SOMETIMES_STALE = [unfenced, synced_only, signal_of_another_put]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("on", [NODE, NODES])
+@pytest.mark.parametrize("kernel", ALWAYS, ids=lambda k: k.name)
+def test_a_pe_that_sees_the_signal_may_read_the_data(kernel, on, seed):
+    assert swapped(kernel, on, seed)
+
+
+@pytest.mark.parametrize("kernel", [store_then_signal, load_there], ids=lambda k: k.name)
+def test_a_release_makes_earlier_stores_visible_inside_a_node(kernel):
+    assert all(swapped(kernel, NODE, seed) for seed in SEEDS)
+
+
+@pytest.mark.parametrize("kernel", SOMETIMES_STALE, ids=lambda k: k.name)
+def test_what_orders_nothing_shows_stale_data_between_nodes_for_some_seed(kernel):
+    assert not all(swapped(kernel, NODES, seed) for seed in SEEDS)
+
+
+def test_without_the_barrier_between_calls_a_fast_pe_overwrites_unread_mail():
+    assert not all(swapped(put_signal, NODE, seed, before=False) for seed in SEEDS)
+
+
+@td.kernel
+def reuse_source(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem_nbi(mail, x, other)
+    td.store(x, (0, 0), td.zeros((4, 64), td.float32))
+    td.quiet()
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@td.kernel
+def reuse_source_after_blocking_put(y, x, mail, ready):
+    other = 1 - td.my_pe()
+    td.putmem(mail, x, other)
+    td.store(x, (0, 0), td.zeros((4, 64), td.float32))
+    td.signal_op(ready, 0, 1, "set", other)
+    receive(y, mail, ready)
+
+
+@pytest.mark.parametrize("on", [NODE, NODES])
+def test_the_source_of_a_blocking_put_may_be_reused_and_of_a_non_blocking_one_not(on):
+    assert swapped(reuse_source_after_blocking_put, on)
+    assert not swapped(reuse_source, on)
+
+
+@td.kernel
+def set_twice(ready, FENCED: td.constexpr):
+    if td.my_pe() == 0:
+        td.signal_op(ready, 0, 1, "set", 1)
+        if FENCED:
+            td.quiet()
+        td.signal_op(ready, 0, 2, "set", 1)
+
+
+def last_value(seed, on):
+    arrays = []
+
+    def host(ctx):
+        arrays.append(ctx.signals(1, per_call=2))
+        ctx.launch(set_twice, 1, (arrays[0], False))
+
+    run(host, on, seed=seed)
+    return arrays[0].words[1][0]
+
+
+def test_two_sets_may_overtake_each_other_on_an_unordered_path_only():
+    assert {last_value(seed, NODE) for seed in SEEDS} == {2}
+    assert {last_value(seed, NODES) for seed in SEEDS} == {1, 2}
+
+
+def test_the_same_seed_delivers_in_the_same_order():
+    assert [last_value(s, NODES) for s in SEEDS] == [last_value(s, NODES) for s in SEEDS]
+
+
+# signals ----------------------------------------------------------------------------------
+
+
+@td.kernel
+def compare(y, sig, CMP: td.constexpr, value):
+    td.signal_op(sig, 0, 5, "add", td.my_pe())
+    token = td.signal_wait_until(sig, 0, CMP, value)
+    td.store(y, (0,), td.full((1,), td.after(token, 1), td.int32))
+
+
+@pytest.mark.parametrize(
+    ("cmp", "value"),
+    [("eq", 5), ("ne", 0), ("gt", 4), ("ge", 5), ("lt", 6), ("le", 5), ("ge", 0)],
+)
+@pytest.mark.parametrize("functional", [True, False])
+def test_every_compare_ends_its_wait_when_it_is_true(cmp, value, functional):
+    def host(ctx):
+        ctx.launch(
+            compare, 1, (ctx.local((1,), td.int32), ctx.signals(1, per_call=5), cmp, value)
+        )
+
+    run(host, "h800x1", functional=functional)
+
+
+def test_an_option_that_is_no_option_is_refused_with_its_line():
+    def host(ctx):
+        ctx.launch(compare, 1, (ctx.local((1,), td.int32), ctx.signals(1, per_call=5), "==", 1))
+
+    line = compare.source.tree.body[1].lineno
+    with pytest.raises(UsageError) as refused:
+        run(host, "h800x1")
+    assert str(refused.value) == (
+        f'{__file__}:{line}: cmp=\'==\'; expected one of "eq" "ne" "gt" "ge" "lt" "le"; '
+        "options are literal strings"
+    )
+
+
+@td.kernel
+def count_up(counter, order):
+    mine = td.atomic_add(counter, 1, 1)
+    td.store(order, (mine,), td.full((1,), td.program_id(0), td.int32))
+
+
+@pytest.mark.parametrize("functional", [True, False])
+def test_atomic_add_returns_what_was_there_and_each_value_once(functional):
+    seen = {}
+
+    def host(ctx):
+        seen["counter"] = ctx.local((2,), td.int32, zero=True)
+        seen["order"] = ctx.local((64,), td.int32)
+        ctx.launch(count_up, 64, (seen["counter"], seen["order"]))
+
+    done = run(host, "h800x1", functional=functional)
+    assert done.world.counter_words(seen["counter"]) == [0, 64]
+    if functional:
+        assert sorted(seen["order"].data.tolist()) == list(range(64))
+
+
+def test_epochs_let_calls_follow_without_a_reset_and_skipped_words_stay_right():
+    """Words are used in every second call only; the epoch still moves on."""
+    calls = {0: 0, 1: 0}
+
+    def host(ctx):
+        ready = ctx.signals(1)
+        call = calls[ctx.my_pe]
+        calls[ctx.my_pe] += 1
+        if call % 2 == 0:
+            ctx.signal_op(ready, 0, 1, "set", 1 - ctx.my_pe)
+            ctx.signal_wait_until(ready, 0, "ge", 1)
+
+    done = run(host, calls=5, skewed=True)
+    assert done.world.signal_arrays[0].words == [[5], [5]]
+    assert done.world.signal_arrays[0].epoch == [5, 5]
+
+
+def test_a_fast_ranks_next_call_does_not_satisfy_a_wait_of_this_one():
+    """PE 1 signals in its second call before PE 0 has left its first."""
+
+    def host(ctx):
+        ready = ctx.signals(1, per_call=1)
+        if ctx.my_pe == 1:
+            ctx.signal_op(ready, 0, 1, "set", 0)
+        else:
+            ctx.signal_wait_until(ready, 0, "ge", 1)
+
+    done = run(host, calls=3, delays={0: 10**9})
+    assert done.world.signal_arrays[0].words == [[3], [0]]
