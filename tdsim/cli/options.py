@@ -66,7 +66,7 @@ def _value(text: str) -> Any:
 
 
 def delays(text: str | None, world_size: int, seed: int) -> dict[int, int]:
-    """``RANK=US,...`` as picoseconds by rank; ``random:US`` draws each rank's delay by *seed*."""
+    """``RANK=US,...`` as picoseconds by rank; ``random:US`` draws all delays by *seed*."""
     if text and text.startswith("random:"):
         most = delays(f"0={text.removeprefix('random:')}", world_size, seed)[0]
         draw = random.Random(seed)

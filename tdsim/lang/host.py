@@ -88,7 +88,10 @@ class Context(Protocol):
     def signal_op(
         self, sig: Any, i: int, value: int, op: str, pe: int, stream: Any = None
     ) -> None:
-        """Stream-ordered signal write, after all earlier work of the stream is visible."""
+        """Stream-ordered signal write, after all earlier work of the stream is visible.
+
+        Except non-blocking puts of kernels: those need :func:`tdsim.lang.quiet` there.
+        """
 
     def signal_wait_until(
         self, sig: Any, i: int, cmp: str, value: int, stream: Any = None
@@ -102,4 +105,7 @@ class Context(Protocol):
         """Let *into* (default main) continue only after what *stream* holds now."""
 
     def barrier_all(self, stream: Any = None) -> None:
-        """Stream-ordered barrier of all PEs (``nvshmemx_barrier_all_on_stream``)."""
+        """Complete this PE's puts, then wait for all PEs, in stream order.
+
+        As ``nvshmemx_barrier_all_on_stream``.
+        """

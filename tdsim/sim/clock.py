@@ -114,7 +114,7 @@ class CtaClock:
             self.sleep_until(self.clock)
 
     def note(self, detail: str = "", kind: str = "") -> None:
-        """Record the time since the last mark as one segment: of *kind*, or the launch's role."""
+        """Record the time since the last mark as one segment (default: the launch's role)."""
         if self.clock > self.mark:
             length, chosen = self.clock - self.mark, kind or self.launch.role
             self.last = Segment(

@@ -21,15 +21,18 @@ def deadlock(world: Any) -> DeadlockError:
     """The error for a run whose queue is empty although its calls are not complete."""
     blocked = list(_blocked(world))
     notes = [*_cycle(blocked), *_without_a_slot(world), *_missing_at_barriers(world)]
-    return DeadlockError(world.env.now, _grouped(blocked), len(blocked), notes)
-
-
-def _grouped(blocked: list[tuple[Waiter, Any]]) -> list[str]:
-    """One line for the instances of a launch that wait at one place for one signal array."""
-    groups: dict[tuple[int, int, str, str], list[Waiter]] = {}
+    groups: dict[Any, list[Any]] = {}
     for waiter, launch in blocked:
         key = (waiter.pe, id(launch), str(waiter.line), waiter.sig.name)
         groups.setdefault(key, []).append(waiter)
+    for key, line in _in_barriers(world):
+        groups.setdefault(key, []).append(line)
+    count = sum(map(len, groups.values()))
+    return DeadlockError(world.env.now, _grouped(groups), count, notes)
+
+
+def _grouped(groups: dict[Any, list[Any]]) -> list[str]:
+    """One line for the instances of a launch that wait at one place for one signal array."""
     lines = [
         str(first) + (f" (and {len(rest)} more instances there)" if rest else "")
         for first, *rest in groups.values()
@@ -65,6 +68,18 @@ def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
                 yield Waiter(cta.name, launch.rank, sig, i, cmp, value, line), launch
     for waiter in world.stream_waits.values():
         yield waiter, None
+
+
+def _in_barriers(world: Any) -> Iterator[tuple[Any, str]]:
+    """Who waits for other PEs instead of a signal, with a key of those that are alike."""
+    for launch in world.launches:
+        for cta in launch.ctas.values():
+            if cta.blocked_on is None:
+                line = world.place(launch.kernel, cta.fiber.frame)
+                yield (id(launch), line), f"{cta.name} at {line}: waits for the other PEs"
+    barrier = world.barriers["stream"]
+    for rank in barrier.arrived:
+        yield (barrier.name, rank), f"PE {rank}: waits in {barrier.name}"
 
 
 def _cycle(blocked: list[tuple[Waiter, Any]]) -> list[str]:

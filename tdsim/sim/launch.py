@@ -60,6 +60,9 @@ class Launch:
         del self.ctas[cta.index]
         if cta.last is not None and (self.last is None or cta.last.end >= self.last.end):
             self.last = cta.last
+        left = [d for d in cta.outstanding if not d.arrived.triggered]
+        if left:
+            self.world.remember(self.rank, left)
         self.world.gpus[self.rank].sms.release(cta.sm, self._cost)
         self._left -= 1
         if self._left == 0:

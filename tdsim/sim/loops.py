@@ -1,4 +1,4 @@
-"""What a kernel's text says about its loops: which are pure, which may fold, what they carry."""
+"""What a kernel's text says about its loops: pure ones, ones that may fold, what they carry."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ def signal(ctx: Any, sig: Any, i: int, value: int, op: str, pe: int) -> OnStream
             world.signalled(cause, ctx.rank, f"stream {stream.name}", pe, sig, i)
             sig.update(pe, i, word, op, name, cause)
 
-        world.deliver(None, route.latency_ps + world.jitter(route.ordered), (), land)
+        gates = world.under_way(ctx.rank, non_blocking=False)
+        world.deliver(None, route.latency_ps + world.jitter(route.ordered), gates, land)
 
     return steps
 
@@ -143,10 +144,13 @@ def wait_event(stream: Stream, event: simpy.Event) -> OnStream:
 
 
 def barrier(ctx: Any) -> OnStream:
-    """Wait for all ranks' streams."""
+    """Complete this rank's puts, then wait for all ranks' streams."""
 
     def steps(stream: Stream) -> Steps:
         begin = ctx.env.now
+        for arrival in ctx.world.under_way(ctx.rank, non_blocking=True):
+            if arrival.callbacks is not None:
+                yield arrival
         cause = yield ctx.world.barriers["stream"].arrive(ctx.rank, stream.state)
         _note(ctx, stream, "barrier", begin, "barrier_all")
         if cause is not None:

@@ -188,7 +188,8 @@ class _Simulation:
                 )
 
     def _check_finished(self) -> None:
-        if min(self.calls_done) < self.job.calls:
+        streams = [s for gpu in self.world.gpus for s in gpu.streams.values()]
+        if min(self.calls_done) < self.job.calls or not all(s.idle for s in streams):
             raise deadlock(self.world)
 
     def _check_signal_counts(self) -> None:

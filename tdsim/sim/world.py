@@ -113,6 +113,7 @@ class World:
         self.tiles = self.puts = 0
         self.observes_memory = any(listener.wants_memory for listener in listeners)
         self._counters: dict[tuple[int, int], list[int]] = {}
+        self._deliveries: list[list[Any]] = [[] for _ in range(self.n_pes)]
 
     def _barrier_ps(self) -> int:
         """A flat exchange in the node, then a dissemination over nodes."""
@@ -165,6 +166,20 @@ class World:
             if gate.callbacks is not None:
                 yield gate
         land(None)
+
+    def remember(self, rank: int, deliveries: list[Any]) -> None:
+        """Keep what CTAs of *rank* that have ended still have under way."""
+        self._deliveries[rank] = [
+            d for d in (*self._deliveries[rank], *deliveries) if not d.arrived.triggered
+        ]
+
+    def under_way(self, rank: int, non_blocking: bool) -> tuple[simpy.Event, ...]:
+        """Arrivals to come of puts and stores by ended CTAs; *non_blocking* ones too or not."""
+        return tuple(
+            d.arrived
+            for d in self._deliveries[rank]
+            if (d.blocking or non_blocking) and not d.arrived.triggered
+        )
 
     def jitter(self, ordered: bool) -> int:
         """Extra delay of one delivery: adversarial on unordered paths in functional mode."""

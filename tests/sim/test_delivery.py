@@ -24,6 +24,7 @@ def put_signal_nbi(y, x, mail, ready):
     other = 1 - td.my_pe()
     td.putmem_signal_nbi(mail, x, ready, 0, 1, "set", other)
     receive(y, mail, ready)
+    td.quiet()  # the source is free for the next call
 
 
 @td.kernel
@@ -40,6 +41,7 @@ def unfenced(y, x, mail, ready):
     td.putmem_nbi(mail, x, other)
     td.signal_op(ready, 0, 1, "set", other)
     receive(y, mail, ready)
+    td.quiet()  # the source is free for the next call
 
 
 @td.kernel
@@ -49,6 +51,7 @@ def fenced(y, x, mail, ready):
     td.fence()
     td.signal_op(ready, 0, 1, "set", other)
     receive(y, mail, ready)
+    td.quiet()  # the source is free for the next call
 
 
 @td.kernel
@@ -72,6 +75,7 @@ def synced_only(y, x, mail, ready):
     td.putmem_nbi(mail, x, 1 - td.my_pe())
     td.sync_all()
     copy(y, mail)
+    td.quiet()
 
 
 @td.kernel
@@ -80,6 +84,7 @@ def signal_of_another_put(y, x, mail, ready):
     td.putmem_nbi(td.rows(mail, 0, 2), td.rows(x, 0, 2), other)
     td.putmem_signal_nbi(td.rows(mail, 2, 2), td.rows(x, 2, 2), ready, 0, 1, "set", other)
     receive(y, mail, ready)
+    td.quiet()  # the source is free for the next call
 
 
 @td.kernel
@@ -89,6 +94,7 @@ def fence_between_puts(y, x, mail, ready):
     td.fence()
     td.putmem_signal_nbi(td.rows(mail, 2, 2), td.rows(x, 2, 2), ready, 0, 1, "set", other)
     receive(y, mail, ready)
+    td.quiet()  # the source is free for the next call
 
 
 @td.kernel
@@ -125,7 +131,7 @@ def load_there(y, x, mail, ready):
     copy(y, td.after(token, td.symm_at(mail, 1 - td.my_pe())))
 
 
-def swapped(kernel, on, seed=0, before=True):
+def swapped(kernel, on, seed=0, before=True, **job):
     """Whether each PE ends with the other's x in each of three calls."""
 
     def host(ctx, x, y):
@@ -135,7 +141,7 @@ def swapped(kernel, on, seed=0, before=True):
         ctx.launch(kernel, 1, (y, x, mail, ready))
 
     tensors = {"x": td.Input("4", "64"), "y": td.Output("4", "64")}
-    done = run(host, on, tensors=tensors, seed=seed, calls=3, skewed=True)
+    done = run(host, on, tensors=tensors, seed=seed, calls=3, skewed=True, **job)
     return all(
         np.array_equal(done.outputs[call]["y"][pe], done.inputs[call]["x"][1 - pe])
         for call in range(3)
@@ -173,8 +179,70 @@ def test_what_orders_nothing_shows_stale_data_between_nodes_for_some_seed(kernel
     assert not all(swapped(kernel, NODES, seed) for seed in SEEDS)
 
 
-def test_without_the_barrier_between_calls_a_fast_pe_overwrites_unread_mail():
-    assert not all(swapped(put_signal, NODE, seed, before=False) for seed in SEEDS)
+@td.kernel
+def slow_reader(y, x, mail, ready):
+    td.putmem_signal(mail, x, ready, 0, 1, "set", 1 - td.my_pe())
+    token = td.signal_wait_until(ready, 0, "ge", 1)
+    if td.my_pe() == 1:
+        zeros = td.zeros((64, 64), td.bfloat16)
+        td.dot(zeros, zeros, td.zeros((64, 64), td.float32))
+        td.fence()
+    copy(y, td.after(token, mail))
+
+
+def test_without_a_barrier_between_calls_a_fast_pe_overwrites_unread_mail():
+    slow = {"slowdown": 20_000.0}  # the product takes longer than ranks are apart
+    assert swapped(slow_reader, NODE, before=True, **slow)
+    assert not swapped(slow_reader, NODE, before=False, **slow)
+
+
+@td.kernel
+def only_put(y, x, mail, ready):
+    td.putmem(mail, x, 1 - td.my_pe())
+
+
+@td.kernel
+def only_put_nbi(y, x, mail, ready):
+    td.putmem_nbi(mail, x, 1 - td.my_pe())
+
+
+@td.kernel
+def only_copy(y, x, mail, ready):
+    copy(y, mail)
+
+
+@td.kernel
+def only_receive(y, x, mail, ready):
+    receive(y, mail, ready)
+
+
+def swapped_by_streams(put, order, seed, on):
+    """As *swapped*, with the release between two kernels made by the stream."""
+
+    def host(ctx, x, y):
+        mail, ready = ctx.symmetric(SHAPE, x.dtype), ctx.signals(1)
+        ctx.launch(put, 1, (y, x, mail, ready))
+        if order == "signal":
+            ctx.signal_op(ready, 0, 1, "set", 1 - ctx.my_pe)
+            ctx.launch(only_receive, 1, (y, x, mail, ready))
+        else:
+            ctx.barrier_all()
+            ctx.launch(only_copy, 1, (y, x, mail, ready))
+
+    tensors = {"x": td.Input("4", "64"), "y": td.Output("4", "64")}
+    done = run(host, on, tensors=tensors, seed=seed)
+    return all(np.array_equal(done.outputs[0]["y"][pe], done.inputs[0]["x"][1 - pe]) for pe in (0, 1))
+
+
+@pytest.mark.parametrize("on", [NODE, NODES])
+@pytest.mark.parametrize("order", ["signal", "barrier"])
+def test_a_stream_releases_what_kernels_before_have_put(order, on):
+    assert all(swapped_by_streams(only_put, order, seed, on) for seed in SEEDS)
+
+
+def test_a_stream_barrier_completes_non_blocking_puts_and_a_stream_signal_does_not():
+    assert all(swapped_by_streams(only_put_nbi, "barrier", seed, NODES) for seed in SEEDS)
+    assert not all(swapped_by_streams(only_put_nbi, "signal", seed, NODES) for seed in SEEDS)
 
 
 @td.kernel
@@ -185,6 +253,7 @@ def reuse_source(y, x, mail, ready):
     td.quiet()
     td.signal_op(ready, 0, 1, "set", other)
     receive(y, mail, ready)
+    td.quiet()  # the source is free for the next call
 
 
 @td.kernel
