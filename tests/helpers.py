@@ -40,19 +40,16 @@ def run(
     """Simulate *host*, a program or a plain host function, on the machine *on*."""
     target = machine(on) if isinstance(on, str) else on
     prog = host if isinstance(host, td.Program) else program(host, **(tensors or {}))
-    sizes = {"n": 1, "world": target.world_size, "nodes": target.num_nodes}
-    return simulate(
-        Job(
-            program=prog,
-            machine=target,
-            sizes=sizes,
-            tunables={},
-            dtype=dtype,
-            functional=functional,
-            **job,
-        ),  # fmt: skip
-        listeners,
+    made = Job(
+        program=prog,
+        machine=target,
+        sizes={"n": 1, "world": target.world_size, "nodes": target.num_nodes},
+        tunables={},
+        dtype=dtype,
+        functional=functional,
+        **job,
     )
+    return simulate(made, listeners)
 
 
 def run_kernel(kernel: td.Kernel, *args: Any, out: tuple[int, ...], dtype: td.DType) -> Any:

@@ -19,6 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    options.check_output(args.output)
     for name in ("seeds", "calls"):
         if getattr(args, name) < 1:
             raise UsageError(

@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 from tdsim.errors import UsageError
+from tdsim.files import require_folder
 from tdsim.units import us
 
 
@@ -20,8 +21,21 @@ def add_common(parser: argparse.ArgumentParser, topology: str = "h800x8") -> Non
             "--topology", default=topology, help=f"preset or YAML file (default {topology})"
         )
     parser.add_argument("--dtype", default="bf16", help="element type (default bf16)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=seed, default=0, help="a number from 0 on (default 0)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def seed(text: str) -> int:
+    """A seed: NumPy's generators take none below 0."""
+    if not text.isdecimal():
+        raise UsageError(text, "--seed", "a whole number of at least 0", "write digits only")
+    return int(text)
+
+
+def check_output(path: str | None) -> None:
+    """Refuse an ``--output`` that cannot be written, before the work and not after it."""
+    if path is not None:
+        require_folder(path, "--output")
 
 
 def pairs(text: str | None, option: str) -> dict[str, str]:
@@ -75,7 +89,7 @@ def delays(text: str | None, world_size: int, seed: int) -> dict[int, int]:
     for rank, late in pairs(text, "--straggler").items():
         try:
             result[int(rank)] = us(float(late))
-        except ValueError:
+        except (ValueError, OverflowError):
             raise UsageError(
                 f"{rank}={late}", "--straggler", "RANK=MICROSECONDS", "write two numbers"
             ) from None
@@ -87,7 +101,7 @@ def delays(text: str | None, world_size: int, seed: int) -> dict[int, int]:
 def worlds(text: str) -> list[int]:
     """``8,16,32`` as integers of at least 2."""
     parts = text.split(",")
-    if not all(part.strip().isdigit() and int(part) > 1 for part in parts):
+    if not all(part.strip().isdecimal() and int(part) > 1 for part in parts):
         raise UsageError(
             f"'{text}'", "--worlds", "numbers of devices, at least 2", "8,16,32,64"
         )

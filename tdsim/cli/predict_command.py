@@ -26,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    options.check_output(args.output)
     prediction = predict(
         args.kernel,
         topology=args.topology,
@@ -103,10 +104,11 @@ def _figures_of_work(p: Prediction) -> list[tuple[str, str, str]]:
 
 def _longest_steps(p: Prediction, most: int = 12) -> list[tuple[str, str, str]]:
     """The longest steps in time order; the rest in one line."""
-    longest = sorted(p.critical_path, key=lambda s: -s.us)[:most]
-    rows = [(s.resource, str(s.rank), f"{s.us:,.1f}") for s in p.critical_path if s in longest]
-    rest = sum(s.us for s in p.critical_path) - sum(s.us for s in longest)
-    left = len(p.critical_path) - len(longest)
-    if left:
-        rows.append((f"{left} shorter steps", "", f"{rest:,.1f}"))
+    path = p.critical_path
+    longest = sorted(range(len(path)), key=lambda i: -path[i].us)[:most]
+    shown = [path[i] for i in sorted(longest)]
+    rows = [(step.resource, str(step.rank), f"{step.us:,.1f}") for step in shown]
+    rest = [step.us for i, step in enumerate(path) if i not in longest]
+    if rest:
+        rows.append((f"{len(rest)} shorter steps", "", f"{sum(rest):,.1f}"))
     return rows

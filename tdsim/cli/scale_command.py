@@ -18,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    options.check_output(args.output)
     names = [f"{args.family}x{world}" for world in options.worlds(args.worlds)]
     with progress(f"{args.kernel}", len(names)) as advance:
         rows = scale(

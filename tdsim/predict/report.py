@@ -97,6 +97,9 @@ def make_job(
             f"ranks 0 to {target.world_size - 1}",
             "check the rank",
         )
+    early = [late for late in (delays or {}).values() if late < 0]
+    if early:
+        raise UsageError(f"{early[0]} ps", "delays", "a delay of at least 0", "drop the -")
     return Job(
         program=program,
         machine=target,

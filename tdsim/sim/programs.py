@@ -72,9 +72,9 @@ def _import(file: Path) -> dict[str, object]:
         spec.loader.exec_module(module)
     except TdsimError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise KernelFileError(
-            f"{type(error).__name__}: {error}",
+            " ".join(f"{type(error).__name__}: {error}".split()),
             str(file),
             "a file that imports",
             f"run python {file} to see where it fails",

@@ -194,15 +194,21 @@ class RemoteOps(CtaClock):
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
-        counters = self.world.counter_words(view)
-        index = view.row0 + offset[0]
-        if not 0 <= offset[0] < view.shape[0]:
+        if view.dtype.is_float or view.pe != self.rank:
             raise ApiError(
-                f"element {offset[0]} of {view} does not exist", self.here(), "check the index"
+                f"atomic_add to {view}, {view.dtype.short}", self.here(),
+                "add to local memory of an integer type",
+            )  # fmt: skip
+        if len(offset) != len(view.shape) or not all(
+            0 <= o < n for o, n in zip(offset, view.shape, strict=True)
+        ):
+            raise ApiError(
+                f"element {list(offset)} of {view} does not exist",
+                self.here(),
+                "check the index",
             )
-        old = counters[index]
-        counters[index] = old + int(value)
-        return old  # type: ignore[no-any-return]
+        old: int = self.world.add_to(view, offset, int(value))
+        return old
 
     def sync_all(self) -> None:
         self.flush()
@@ -235,7 +241,7 @@ class RemoteOps(CtaClock):
         for view in (remote, local):
             if view.pe != self.rank:
                 raise ApiError(
-                    f"{self.name} {verb} another PE through {view}, which is not its own memory",
+                    f"{self.name} {verb} another PE through {view}, not its own memory",
                     self.here(),
                     "name this PE's view and the other PE by number: the call translates",
                 )

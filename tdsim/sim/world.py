@@ -112,7 +112,7 @@ class World:
         self.copy_busy = [0] * self.n_pes
         self.tiles = self.puts = 0
         self.observes_memory = any(listener.wants_memory for listener in listeners)
-        self._counters: dict[tuple[int, int], list[int]] = {}
+        self._counters: dict[tuple[int, ...], int] = {}
         self._deliveries: list[list[Any]] = [[] for _ in range(self.n_pes)]
 
     def _barrier_ps(self) -> int:
@@ -208,12 +208,19 @@ class World:
         self.buffers.append(buffer)
         return buffer
 
-    def counter_words(self, view: View) -> list[int]:
-        """Integer memory that keeps its values in both modes, because control depends on it."""
-        key = (id(view.buffer), view.pe)
-        if key not in self._counters:
-            self._counters[key] = [0] * view.buffer.shape[0]
-        return self._counters[key]
+    def add_to(self, view: View, offset: tuple[int, ...], value: int) -> int:
+        """Add to one element and return what was there.
+
+        Counters keep their values without data too, because control depends on them.
+        """
+        if view.data is not None:
+            old = int(view.data[offset])
+            view.data[offset] = np.array(old + value).astype(view.dtype.numpy)  # wraps
+            return old
+        place = (id(view.buffer), view.pe, view.row0 + offset[0], *offset[1:])
+        old = self._counters.get(place, 0)
+        self._counters[place] = old + value
+        return old
 
     # observation --------------------------------------------------------------------------
 

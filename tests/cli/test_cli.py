@@ -19,7 +19,10 @@ REPORT = {
 
 
 def run(capsys, *arguments):
-    code = main(arguments)
+    try:
+        code = main(arguments)
+    except SystemExit as exit:  # how argparse ends
+        code = exit.code
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
@@ -164,6 +167,40 @@ def hang(ctx, y):
             "no/such.py: no such file; expected path/to/file.py:program; check the path",
         ),
         (
+            (*SIZES, "--straggler", "1=inf"),
+            "--straggler: 1=inf; expected RANK=MICROSECONDS; write two numbers",
+        ),
+        (
+            (*SIZES, "--gemm-slowdown", "nan"),
+            "--gemm-slowdown: a GEMM slowdown of nan; expected a positive factor, 1.0 for "
+            "none; 1.2 means 1.2 times slower",
+        ),
+        (
+            (*SIZES, "--gemm-slowdown", "much"),
+            "argument --gemm-slowdown: invalid float value: 'much'; see tdsim predict --help",
+        ),
+        (
+            (*SIZES, "--seed", "-1"),
+            "--seed: -1; expected a whole number of at least 0; write digits only",
+        ),
+        (
+            ("check", "ag_gemm", "--seed", "x"),
+            "--seed: x; expected a whole number of at least 0; write digits only",
+        ),
+        (
+            (*SIZES, "--output", ""),
+            "--output: '' is a folder; expected a file name; add a name",
+        ),
+        (
+            ("predict", "--shape", SHAPE),
+            "the following arguments are required: kernel; see tdsim predict --help",
+        ),
+        (
+            ("scale", "ag_gemm", "--shape", SHAPE, "--worlds", "\N{SUPERSCRIPT TWO},4"),
+            "--worlds: '\N{SUPERSCRIPT TWO},4'; expected numbers of devices, at least 2; "
+            "8,16,32,64",
+        ),
+        (
             ("scale", "ag_gemm", "--shape", SHAPE, "--worlds", "8,x"),
             "--worlds: '8,x'; expected numbers of devices, at least 2; 8,16,32,64",
         ),
@@ -200,8 +237,10 @@ def test_a_mistake_gets_one_line_and_exit_code_2(capsys, arguments, line):
         ("import nothing_of_that_name\n", "ModuleNotFoundError: No module named"),
         ("x = 1\n", "no program 'p'; expected one of its programs (none: decorate"),
         ("def f(:\n", "SyntaxError: invalid syntax"),
+        ("raise ValueError('a\\nb')\n", "ValueError: a b; expected a file that imports"),
+        ("import sys; sys.exit(3)\n", "SystemExit: 3; expected a file that imports"),
     ],
-    ids=["import", "no program", "syntax"],
+    ids=["import", "no program", "syntax", "two lines", "exit"],
 )
 def test_a_kernel_file_that_cannot_be_used_is_one_line(capsys, tmp_path, text, sentence):
     file = tmp_path / "mine.py"
@@ -221,18 +260,6 @@ def test_a_kernel_that_triton_cannot_compile_is_one_line(capsys, tmp_path):
     assert code == 2
     assert err.startswith(f"tdsim check: {file}:8: Triton cannot compile break in a kernel; ")
     assert err.count("\n") == 1
-
-
-def test_an_interrupt_leaves_no_file_and_exits_130(capsys, tmp_path, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pathlib.Path.replace", interrupted)
-    path = str(tmp_path / "x.json")
-    code, _, err = run(capsys, "trace", "ag_gemm", "--shape", SHAPE, "--output", path)
-    assert code == 130
-    assert err == "tdsim trace: interrupted; nothing was written\n"
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_prints_no_traceback_for_bad_usage():

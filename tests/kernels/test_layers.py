@@ -22,8 +22,10 @@ def imported(file):
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
             yield from (
-                [base] if node.module else (base + alias.name for alias in node.names)
-            ) if base != "tdsim" else (f"tdsim.{alias.name}" for alias in node.names)
+                ([base] if node.module else (base + alias.name for alias in node.names))
+                if base != "tdsim"
+                else (f"tdsim.{alias.name}" for alias in node.names)
+            )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
@@ -34,9 +36,14 @@ def test_a_kernel_file_imports_the_language_its_neighbours_and_numpy_only(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
 def test_a_kernel_names_no_backend_no_clock_and_yields_nothing(file):
-    words = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(ast.parse(file.read_text()))}
+    words = {
+        getattr(node, "id", getattr(node, "attr", ""))
+        for node in ast.walk(ast.parse(file.read_text()))
+    }
     assert not words & {"env", "timeout", "simpy", "greenlet", "triton", "torch"}
-    assert not any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(ast.parse(file.read_text())))
+    assert not any(
+        isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(ast.parse(file.read_text()))
+    )
 
 
 def test_importing_the_library_loads_the_language_and_no_other_part_of_tdsim():

@@ -74,7 +74,7 @@ def test_tunables_are_laid_over_their_defaults():
 
 def test_an_unknown_tunable_offers_the_closest():
     with pytest.raises(
-        UnknownNameError, match="unknown tunable of gather 'BLOK'.*did you mean 'BLOCK'"
+        UnknownNameError, match=r"unknown tunable of gather 'BLOK'.*did you mean 'BLOCK'"
     ):
         gather.tuned({"BLOK": 16})
 
@@ -137,5 +137,5 @@ def test_only_floats_are_floats():
 
 
 def test_an_unknown_dtype_offers_the_closest():
-    with pytest.raises(UnknownNameError, match="unknown dtype 'bf61'.*did you mean 'bf16'"):
+    with pytest.raises(UnknownNameError, match=r"unknown dtype 'bf61'.*did you mean 'bf16'"):
         td.dtype("bf61")

@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 
 from tdsim.errors import UsageError
-from tdsim.lang import bfloat16
+from tdsim.lang import bfloat16, float32
 from tdsim.predict import predict, scale
 from tdsim.predict.baseline import collective_ps, gemm_ps
 from tdsim.predict.bound import bound
+from tdsim.sim.cost import LIBRARY_TILE_PS
 from tdsim.sim.programs import load_program
 from tdsim.topology import machine
 from tdsim.units import PS_PER_S, us
@@ -41,6 +42,55 @@ def test_the_bound_is_the_scarcest_resource_by_hand():
     flops = 2 * 8192 * (28672 // 8) * 8192
     assert limit.by_resource["compute"] == flops * PS_PER_S // target.gpu.flops["bf16"]
     assert limit.resource == "nvlink"
+
+
+def test_links_of_both_kinds_bound_a_gather_over_nodes_together_by_hand():
+    """Inside a node every byte may take the NIC's way too: only the sum of both is a bound."""
+    program, target = load_program("ag_gemm"), machine("h800x16")
+    limit = bound(program, program.sizes(LLAMA, 16, 2), target, bfloat16)
+    gathered, nvlink, nic = 8192 * 8192 * 2, 164_800_000_000, 48_000_000_000
+    both = gathered * 15 // 16 * PS_PER_S // (nvlink + nic)
+    assert limit.by_resource["nvlink and network"] == both
+    assert limit.by_resource["network"] == gathered // 16 * PS_PER_S // nic
+    assert (limit.resource, limit.ps) == ("nvlink and network", both)
+
+
+def test_the_memory_bound_counts_inputs_and_outputs_once_by_hand():
+    program, target = load_program("gemm_rs"), machine("h20x8")
+    sizes = program.sizes({"M": 16, "N": 8192, "K": 29568}, 8, 1)
+    elements = 16 * 29568 // 8 + 29568 // 8 * 8192 + 16 // 8 * 8192
+    limit = bound(program, sizes, target, bfloat16)
+    assert limit.by_resource["memory"] == elements * 2 * PS_PER_S // (4000 * 10**9)
+    assert limit.resource == "memory"
+
+
+def test_the_bound_names_the_kind_of_links_that_a_shared_gpu_has():
+    program, target = load_program("ag_gemm"), machine("h200-shared-4")
+    limit = bound(program, program.sizes(LLAMA, 4, 1), target, bfloat16)
+    assert limit.by_resource.keys() == {"compute", "memory", "shared"}
+
+
+def test_a_single_gpu_has_no_link_in_its_bound_and_no_collective_in_its_baseline():
+    row = predict("ag_gemm", topology="h800x1", shape={"M": 256, "N": 256, "K": 256})
+    assert (row.bound_by, row.overlap_efficiency) == ("memory", None)
+    assert row.baseline_us == row.gemm_us
+
+
+def test_a_library_gemm_of_one_wave_takes_one_tile_by_hand():
+    """132 tiles of 256 x 128 fill an H800 once; every other library tile needs more time."""
+    target = machine("h800x8")
+    gpu = target.gpu
+    depth, flops = 8192 // 64, 2 * 256 * 128 * 64
+    product = round(flops * PS_PER_S / (gpu.flops["bf16"] / 132 * gpu.mma_efficiency))
+    loads = (256 + 128) * 64 * 2 * PS_PER_S // (gpu.l2.bytes_per_s // 132)
+    expected = depth * max(product, loads) + LIBRARY_TILE_PS + target.host.launch_latency_ps
+    assert gemm_ps(256 * 12, 128 * 11, 8192, target, bfloat16) == expected
+
+
+def test_a_library_gemm_takes_half_the_rate_in_tf32():
+    target = machine("h800x8")
+    half, full = (gemm_ps(8192, 8192, 8192, target, kind) for kind in (bfloat16, float32))
+    assert full == pytest.approx(2 * half, rel=0.05)
 
 
 def test_a_collective_takes_launch_hops_and_bytes_at_the_bus_bandwidth():
@@ -122,6 +172,8 @@ def test_an_impossible_straggler_or_slowdown_is_refused():
         predict("ag_gemm", shape=LLAMA, delays={8: 1})
     with pytest.raises(UsageError, match="a GEMM slowdown of 0; expected a positive factor"):
         predict("ag_gemm", shape=LLAMA, gemm_slowdown=0)
+    with pytest.raises(UsageError, match="delays: -1 ps; expected a delay of at least 0"):
+        predict("ag_gemm", shape=LLAMA, delays={0: -1})
 
 
 def test_scaling_rows_are_single_predictions():

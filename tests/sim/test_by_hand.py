@@ -305,14 +305,15 @@ def test_remote_stores_share_the_links_of_all_ctas():
         graph.add_edge(a, b, link=replace(data["link"], bandwidth=Bandwidth.gb_per_s(10)))
     on = replace(on, graph=nx.freeze(graph))
 
-    def host(ctx):
-        x = ctx.symmetric((200, 1000), td.float32)
-        if ctx.my_pe == 0:
-            ctx.launch(store_there, ctas, (x,))
+    def storing(ctas):
+        def host(ctx):
+            x = ctx.symmetric((200, 1000), td.float32)
+            if ctx.my_pe == 0:
+                ctx.launch(store_there, ctas, (x,))
 
-    times = []
-    for ctas in (1, 2):
-        times.append(run(host, on, functional=False).time_ps)
+        return host
+
+    times = [run(storing(ctas), on, functional=False).time_ps for ctas in (1, 2)]
     assert times == [us(40), us(80)]
 
 

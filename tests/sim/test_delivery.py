@@ -5,7 +5,6 @@ import pytest
 from helpers import run
 
 from tdsim import lang as td
-from tdsim.errors import UsageError
 
 NODE, NODES = "h800x2", "h800x2x1"
 SEEDS = range(12)
@@ -231,7 +230,9 @@ def swapped_by_streams(put, order, seed, on):
 
     tensors = {"x": td.Input("4", "64"), "y": td.Output("4", "64")}
     done = run(host, on, tensors=tensors, seed=seed)
-    return all(np.array_equal(done.outputs[0]["y"][pe], done.inputs[0]["x"][1 - pe]) for pe in (0, 1))
+    return all(
+        np.array_equal(done.outputs[0]["y"][pe], done.inputs[0]["x"][1 - pe]) for pe in (0, 1)
+    )
 
 
 @pytest.mark.parametrize("on", [NODE, NODES])
@@ -298,92 +299,3 @@ def test_two_sets_may_overtake_each_other_on_an_unordered_path_only():
 
 def test_the_same_seed_delivers_in_the_same_order():
     assert [last_value(s, NODES) for s in SEEDS] == [last_value(s, NODES) for s in SEEDS]
-
-
-# signals ----------------------------------------------------------------------------------
-
-
-@td.kernel
-def compare(y, sig, CMP: td.constexpr, value):
-    td.signal_op(sig, 0, 5, "add", td.my_pe())
-    token = td.signal_wait_until(sig, 0, CMP, value)
-    td.store(y, (0,), td.full((1,), td.after(token, 1), td.int32))
-
-
-@pytest.mark.parametrize(
-    ("cmp", "value"),
-    [("eq", 5), ("ne", 0), ("gt", 4), ("ge", 5), ("lt", 6), ("le", 5), ("ge", 0)],
-)
-@pytest.mark.parametrize("functional", [True, False])
-def test_every_compare_ends_its_wait_when_it_is_true(cmp, value, functional):
-    def host(ctx):
-        ctx.launch(
-            compare, 1, (ctx.local((1,), td.int32), ctx.signals(1, per_call=5), cmp, value)
-        )
-
-    run(host, "h800x1", functional=functional)
-
-
-def test_an_option_that_is_no_option_is_refused_with_its_line():
-    def host(ctx):
-        ctx.launch(compare, 1, (ctx.local((1,), td.int32), ctx.signals(1, per_call=5), "==", 1))
-
-    line = compare.source.tree.body[1].lineno
-    with pytest.raises(UsageError) as refused:
-        run(host, "h800x1")
-    assert str(refused.value) == (
-        f'{__file__}:{line}: cmp=\'==\'; expected one of "eq" "ne" "gt" "ge" "lt" "le"; '
-        "options are literal strings"
-    )
-
-
-@td.kernel
-def count_up(counter, order):
-    mine = td.atomic_add(counter, 1, 1)
-    td.store(order, (mine,), td.full((1,), td.program_id(0), td.int32))
-
-
-@pytest.mark.parametrize("functional", [True, False])
-def test_atomic_add_returns_what_was_there_and_each_value_once(functional):
-    seen = {}
-
-    def host(ctx):
-        seen["counter"] = ctx.local((2,), td.int32, zero=True)
-        seen["order"] = ctx.local((64,), td.int32)
-        ctx.launch(count_up, 64, (seen["counter"], seen["order"]))
-
-    done = run(host, "h800x1", functional=functional)
-    assert done.world.counter_words(seen["counter"]) == [0, 64]
-    if functional:
-        assert sorted(seen["order"].data.tolist()) == list(range(64))
-
-
-def test_epochs_let_calls_follow_without_a_reset_and_skipped_words_stay_right():
-    """Words are used in every second call only; the epoch still moves on."""
-    calls = {0: 0, 1: 0}
-
-    def host(ctx):
-        ready = ctx.signals(1)
-        call = calls[ctx.my_pe]
-        calls[ctx.my_pe] += 1
-        if call % 2 == 0:
-            ctx.signal_op(ready, 0, 1, "set", 1 - ctx.my_pe)
-            ctx.signal_wait_until(ready, 0, "ge", 1)
-
-    done = run(host, calls=5, skewed=True)
-    assert done.world.signal_arrays[0].words == [[5], [5]]
-    assert done.world.signal_arrays[0].epoch == [5, 5]
-
-
-def test_a_fast_ranks_next_call_does_not_satisfy_a_wait_of_this_one():
-    """PE 1 signals in its second call before PE 0 has left its first."""
-
-    def host(ctx):
-        ready = ctx.signals(1, per_call=1)
-        if ctx.my_pe == 1:
-            ctx.signal_op(ready, 0, 1, "set", 0)
-        else:
-            ctx.signal_wait_until(ready, 0, "ge", 1)
-
-    done = run(host, calls=3, delays={0: 10**9})
-    assert done.world.signal_arrays[0].words == [[3], [0]]

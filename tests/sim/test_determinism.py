@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from helpers import library
-
 from tdsim.kernels.ag_gemm import ag_gemm
 from tdsim.kernels.gemm_rs import gemm_rs
+
 from tdsim.sim import simulate
 from tdsim.sim.recorder import Recorder
 
@@ -49,7 +49,9 @@ def digest(prog, functional, seed=5):
 
 @pytest.fixture(scope="module")
 def here():
-    return [digest(prog, functional) for prog in (ag_gemm, gemm_rs) for functional in (False, True)]
+    return [
+        digest(prog, functional) for prog in (ag_gemm, gemm_rs) for functional in (False, True)
+    ]
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])

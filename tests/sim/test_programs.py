@@ -1,9 +1,9 @@
 """Finding programs: library names and files, and every way in which that fails."""
 
 import pytest
+from tdsim.kernels.ag_gemm import ag_gemm
 
 from tdsim.errors import KernelDefinitionError, KernelFileError, UnknownNameError
-from tdsim.kernels.ag_gemm import ag_gemm
 from tdsim.sim.programs import library, load_program
 
 PROGRAM = """
@@ -35,7 +35,9 @@ def test_a_program_is_its_own_name():
 
 
 def test_an_unknown_name_offers_the_closest():
-    with pytest.raises(UnknownNameError, match=r"unknown kernel 'ag_gem'.*did you mean 'ag_gemm'\?"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown kernel 'ag_gem'.*did you mean 'ag_gemm'\?"
+    ):
         load_program("ag_gem")
 
 
@@ -90,7 +92,10 @@ def test_a_file_without_a_program_says_how_to_make_one(write):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("import not_a_module_at_all\n", "ModuleNotFoundError: No module named 'not_a_module_at_all'"),
+        (
+            "import not_a_module_at_all\n",
+            "ModuleNotFoundError: No module named 'not_a_module_at_all'",
+        ),
         ("1 / 0\n", "ZeroDivisionError: division by zero"),
         ("def f(:\n", "SyntaxError: "),
     ],

@@ -68,7 +68,10 @@ def test_communication_launched_behind_a_gemm_that_takes_all_sms_does_not_overla
         launch(ctx, "compute", 132, 10)
         launch(ctx, "comm", 8, 5, "comm")
 
-    assert spans(host, machine_of(connections=connections)) == {"compute": (0, 10), "comm": (10, 15)}
+    assert spans(host, machine_of(connections=connections)) == {
+        "compute": (0, 10),
+        "comm": (10, 15),
+    }
 
 
 @pytest.mark.parametrize("connections", [1, 8])
@@ -77,7 +80,10 @@ def test_communication_launched_first_overlaps(connections):
         launch(ctx, "comm", 8, 5, "comm")
         launch(ctx, "compute", 124, 10)
 
-    assert spans(host, machine_of(connections=connections)) == {"comm": (0, 5), "compute": (0, 10)}
+    assert spans(host, machine_of(connections=connections)) == {
+        "comm": (0, 5),
+        "compute": (0, 10),
+    }
 
 
 @pytest.mark.parametrize(("connections", "begin"), [(1, 10), (2, 10), (3, 0), (8, 0)])
@@ -106,7 +112,11 @@ def test_a_forked_stream_starts_after_what_the_other_held_at_the_fork():
         launch(ctx, "reduce", 8, 10)
         launch(ctx, "comm", 8, 5, "side")
 
-    assert spans(host, machine_of()) == {"compute": (0, 10), "reduce": (10, 20), "comm": (10, 15)}
+    assert spans(host, machine_of()) == {
+        "compute": (0, 10),
+        "reduce": (10, 20),
+        "comm": (10, 15),
+    }
 
 
 def test_a_joined_stream_holds_the_other_back():
@@ -170,7 +180,9 @@ def test_a_copy_engine_needs_no_sm():
     def host(ctx):
         launch(ctx, "compute", 1, 10)
         ctx.copy(
-            ctx.local((250,), td.float32), ctx.local((250,), td.float32), stream=ctx.stream("copy")
+            ctx.local((250,), td.float32),
+            ctx.local((250,), td.float32),
+            stream=ctx.stream("copy"),
         )
         ctx.join(ctx.stream("copy"))
 
