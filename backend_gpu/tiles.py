@@ -11,7 +11,7 @@ from triton.language import core
 
 from .device import device
 from .ordering import admit_async, release_join
-from .views import as_tuple, element_type, moves_by_descriptor
+from .views import as_tuple, element_type, moves_by_descriptor, one_element
 
 
 @device
@@ -29,7 +29,11 @@ def _load(view, at, shape):
 
 @device
 def store(view, offsets, tile):
-    _store(view, as_tuple(offsets), tl.cast(tile, element_type(view.dtype)))
+    values = tl.cast(tile, element_type(view.dtype))
+    if len(values.shape) == 0:
+        _store(view, as_tuple(offsets), tl.full(one_element(view), values, values.dtype))
+    else:
+        _store(view, as_tuple(offsets), values)
 
 
 @device
@@ -105,7 +109,10 @@ def where(condition, x, y):
 
 @device
 def sum(x, axis):
-    return tl.sum(_widened(x), axis)
+    if x.dtype.is_floating():
+        return tl.sum(tl.cast(x, tl.float32), axis)
+    else:
+        return tl.sum(x, axis)
 
 
 @device
@@ -115,26 +122,17 @@ def max(x, axis):
 
 @device
 def exp(x):
-    return tl.exp(_widened(x))
+    return tl.exp(tl.cast(x, tl.float32))
 
 
 @device
 def exp2(x):
-    return tl.exp2(_widened(x))
+    return tl.exp2(tl.cast(x, tl.float32))
 
 
 @device
 def log(x):
-    return tl.log(_widened(x))
-
-
-@device
-def _widened(x):
-    """16-bit floats as float32: reductions accumulate and functions are evaluated in it."""
-    if x.dtype.is_floating():
-        return tl.cast(x, tl.float32)
-    else:
-        return x
+    return tl.log(tl.cast(x, tl.float32))
 
 
 @device

@@ -48,6 +48,12 @@ def moves_by_descriptor(view: Any, shape: Any, _semantic: Any = None) -> Any:
 
 
 @core.builtin
+def one_element(view: Any, _semantic: Any = None) -> Any:
+    """The shape of a tile that holds one element of *view*."""
+    return core.tuple([core.constexpr(1)] * len(list(view.shape)))
+
+
+@core.builtin
 def element_type(dtype: Any, _semantic: Any = None) -> Any:
     """The Triton type that *dtype* names: a dtype, or the ``dtype`` field of a view."""
     if isinstance(dtype, core.tensor):

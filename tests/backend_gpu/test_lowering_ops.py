@@ -46,7 +46,8 @@ def math(x, y):
     b = td.exp(a) + td.exp2(a) + td.log(td.maximum(a, 1.0))
     b = td.where(a > 0.0, b, td.minimum(a, 0.0))
     total = td.sum(b, 1) + td.max(a, axis=1)
-    td.store(y, 0, total)
+    td.store(y, 0, total + td.exp(td.arange(0, 32)))
+    td.store(y, 31, x.shape[0])
     td.store(y, 32, td.zeros(32, td.float32) + td.cdiv(x.shape[0], 32))
 
 
