@@ -7,6 +7,7 @@ operations that others can see or that may block; a wait that is already satisfi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from tdsim.engine.fiber import wait
@@ -14,7 +15,7 @@ from tdsim.engine.timeline import Segment
 from tdsim.sim.tile import Tile
 
 
-class CtaClock:
+class CtaClock(ABC):
     """State and time of a running program instance of *launch* on SM *sm*."""
 
     def __init__(self, launch: Any, index: int, sm: int) -> None:
@@ -56,9 +57,9 @@ class CtaClock:
         """Let the event queue catch up with *instant*."""
         wait(self.env.timeout(instant - self.env.now))
 
+    @abstractmethod
     def move_remote(self) -> None:
         """Move the bytes that loads and stores of peers' memory have counted."""
-        raise NotImplementedError
 
     def _clear(self) -> None:
         self.mma = self.elements = self.loaded = self.hbm = self.stored = 0

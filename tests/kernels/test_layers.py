@@ -68,29 +68,6 @@ def python(*args, **env):
     return done.stdout.strip()
 
 
-def test_the_project_works_beside_an_unrelated_distribution_called_kernels(tmp_path):
-    package = tmp_path / "kernels"
-    package.mkdir()
-    (package / "__init__.py").write_text("WHOSE = 'unrelated'\n")
-    (package / "ag_gemm.py").write_text("raise ImportError('the wrong kernels')\n")
-    record = tmp_path / "kernels-9.9.dist-info"
-    record.mkdir()
-    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: kernels\nVersion: 9.9\n")
-    (record / "top_level.txt").write_text("kernels\n")
-    text = (
-        "import kernels, importlib.metadata\n"
-        "assert importlib.metadata.version('kernels') == '9.9'\n"
-        "import tdsim.kernels.ag_gemm as ours\n"
-        "from tdsim.sim.programs import load_program\n"
-        "assert load_program('ag_gemm') is ours.ag_gemm\n"
-        "print(kernels.WHOSE, ours.__name__, load_program('gemm_rs').name)\n"
-    )
-    assert (
-        python("-c", text, PYTHONPATH=str(tmp_path))
-        == "unrelated tdsim.kernels.ag_gemm gemm_rs"
-    )
-
-
 def test_the_library_is_not_importable_under_the_bare_name_kernels_when_installed(tmp_path):
     text = "import importlib.util\nprint(importlib.util.find_spec('kernels'))"
     assert python("-c", text, PYTHONPATH=str(tmp_path)) == "None"
