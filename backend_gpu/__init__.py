@@ -1,8 +1,6 @@
-"""Backend 2: kernels on real GPUs, through stock Triton and, beyond one node, NVSHMEM.
+"""Backend 2: kernels on real GPUs, through stock Triton and NVSHMEM.
 
-Importing this package imports neither: ``compile.compile_kernel`` does, when it is asked for.
+``lowering`` makes machine code of kernels without a GPU, ``runtime`` is what one PE runs, and
+``launcher`` starts and ends the PEs of a job. Importing this package imports none of Triton,
+torch and NVSHMEM; what needs them imports them.
 """
-
-from .world import World
-
-__all__ = ["World"]

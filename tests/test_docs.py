@@ -97,9 +97,9 @@ def test_a_broken_example_gets_the_verdict_that_the_tutorial_reads(program, verd
 def test_the_examples_compile_for_a_gpu(monkeypatch, tmp_path):
     pytest.importorskip("triton", reason="the compile suite needs triton")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    from tdsim.backend_gpu.compile import compile_kernel
-    from tdsim.backend_gpu.specs import ScalarSpec, SignalSpec, ViewSpec
-    from tdsim.backend_gpu.world import World
+    from tdsim.backend_gpu.lowering.compile import compile_kernel
+    from tdsim.backend_gpu.lowering.specs import ScalarSpec, SignalSpec, ViewSpec
+    from tdsim.backend_gpu.lowering.world import World
 
     from tdsim import lang as td
 

@@ -15,8 +15,8 @@ from tdsim.check.compare import first_difference
 from tdsim.errors import ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
+from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
-from tdsim.sim.programs import load_program
 from tdsim.topology import Machine, machine
 
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"

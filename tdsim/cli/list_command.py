@@ -6,7 +6,7 @@ import argparse
 
 from tdsim.cli.output import say, write_json
 from tdsim.lang import Program
-from tdsim.sim.programs import library, load_program
+from tdsim.programs import library, load_program
 from tdsim.topology import preset_names
 
 

@@ -11,8 +11,8 @@ from tdsim.errors import UsageError
 from tdsim.lang import Gemm, Program, dtype
 from tdsim.predict.baseline import baseline_ps, step_ps
 from tdsim.predict.bound import bound
+from tdsim.programs import load_program
 from tdsim.sim import Job, Run, simulate
-from tdsim.sim.programs import load_program
 from tdsim.topology import Machine, machine
 from tdsim.units import PS_PER_S, to_us
 

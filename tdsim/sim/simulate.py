@@ -16,6 +16,7 @@ from tdsim.engine.fiber import Fiber
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType, Program, activate
+from tdsim.programs import standard_inputs
 from tdsim.sim.context import HostContext
 from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock
@@ -66,6 +67,13 @@ def simulate(job: Job, listeners: tuple[Listener, ...] = ()) -> Run:
     return _Simulation(job, listeners).run()
 
 
+def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
+    """What *job* is given in *call*: the same arrays on every backend."""
+    return standard_inputs(
+        job.program, job.sizes, job.dtype, job.machine.world_size, job.seed, call
+    )
+
+
 class _Simulation:
     def __init__(self, job: Job, listeners: tuple[Listener, ...]) -> None:
         self.job = job
@@ -73,7 +81,7 @@ class _Simulation:
         self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
         self.inputs = (
-            [self._inputs(call) for call in range(job.calls)] if job.functional else []
+            [_inputs_of(job, call) for call in range(job.calls)] if job.functional else []
         )
         self.outputs: list[dict[str, list[Any]]] = [
             {
@@ -91,20 +99,6 @@ class _Simulation:
         tensor = self.job.program.tensors[name]
         shape = tensor.shape(self.job.sizes, f"{self.job.program.name} tensor {name}")
         return self.world.allocate(name, shape, self.job.dtype, tensor.symmetric)
-
-    def _inputs(self, call: int) -> dict[str, list[Any]]:
-        """Fresh standard normal inputs of one call, for all ranks."""
-        result = {}
-        for number, (name, tensor) in enumerate(self.job.program.tensors.items()):
-            if tensor.role == "input":
-                shape = self.tensors[name].shape
-                result[name] = [
-                    np.random.default_rng((self.job.seed, call, number, rank))
-                    .standard_normal(shape, np.float32)
-                    .astype(self.job.dtype.numpy)
-                    for rank in range(self.world.n_pes)
-                ]
-        return result
 
     def run(self) -> Run:
         begin = time.perf_counter()

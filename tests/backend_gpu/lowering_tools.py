@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tdsim.backend_gpu.specs import ScalarSpec, SignalSpec, ViewSpec
-from tdsim.backend_gpu.world import World
+from tdsim.backend_gpu.lowering.specs import ScalarSpec, SignalSpec, ViewSpec
+from tdsim.backend_gpu.lowering.world import World
 
 from tdsim import lang as td
 

@@ -11,7 +11,7 @@ pytest.importorskip("triton", reason="the compile suite needs triton")
 
 import tdsim.kernels
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, TWO_NODES, Ttgir, heap, view
-from tdsim.backend_gpu.compile import compile_kernel
+from tdsim.backend_gpu.lowering.compile import compile_kernel
 from tdsim.kernels import ag_gemm, gemm_rs
 
 from tdsim import lang as td

@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("triton", reason="the compile suite needs triton")
 
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, TWO_NODES, Ttgir, heap, view
-from tdsim.backend_gpu import compile as compiler
-from tdsim.backend_gpu import externs
-from tdsim.backend_gpu.compile import compile_kernel
-from tdsim.backend_gpu.world import World
+from tdsim.backend_gpu.lowering import compile as compiler
+from tdsim.backend_gpu.lowering import externs
+from tdsim.backend_gpu.lowering.compile import compile_kernel
+from tdsim.backend_gpu.lowering.world import World
 from triton.compiler.errors import CompilationError
 
 from tdsim import lang as td

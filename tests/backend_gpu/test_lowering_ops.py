@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("triton", reason="the compile suite needs triton")
 
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, heap, view
-from tdsim.backend_gpu.compile import compile_kernel
-from tdsim.backend_gpu.device import DeviceFunction
-from tdsim.backend_gpu.namespace import LOWERINGS
-from tdsim.backend_gpu.references import references
-from tdsim.backend_gpu.specs import TRITON_NAMES, ScalarSpec, ViewSpec
+from tdsim.backend_gpu.lowering.compile import compile_kernel
+from tdsim.backend_gpu.lowering.device import DeviceFunction
+from tdsim.backend_gpu.lowering.namespace import LOWERINGS
+from tdsim.backend_gpu.lowering.references import references
+from tdsim.backend_gpu.lowering.specs import TRITON_NAMES, ScalarSpec, ViewSpec
 from triton.backends.compiler import GPUTarget
 
 from tdsim import lang as td

@@ -11,10 +11,10 @@ pytest.importorskip("triton", reason="the compile suite needs triton")
 import rebind_helpers as helpers
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, Ttgir, view
 from rebind_helpers import SHAPE, offset, scaled_by
-from tdsim.backend_gpu.compile import compile_kernel
-from tdsim.backend_gpu.device import Facts
-from tdsim.backend_gpu.rebind import Binder
-from tdsim.backend_gpu.world import World
+from tdsim.backend_gpu.lowering.compile import compile_kernel
+from tdsim.backend_gpu.lowering.device import Facts
+from tdsim.backend_gpu.lowering.rebind import Binder
+from tdsim.backend_gpu.lowering.world import World
 
 from tdsim import lang as td
 from tdsim.errors import KernelDefinitionError, UsageError

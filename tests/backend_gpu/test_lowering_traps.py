@@ -22,7 +22,7 @@ from lowering_tools import (
     threads_where,
     view,
 )
-from tdsim.backend_gpu.compile import compile_kernel
+from tdsim.backend_gpu.lowering.compile import compile_kernel
 
 from tdsim import lang as td
 
@@ -158,7 +158,7 @@ def test_signals_around_the_k_loop_leave_it_pipelined():
 
 def test_no_lowering_asks_for_a_flattened_loop():
     package = Path(tdsim.backend_gpu.__file__).parent
-    assert not [p.name for p in package.glob("*.py") if "flatten" in p.read_text()]
+    assert not [p.name for p in package.rglob("*.py") if "flatten" in p.read_text()]
     assert "range" not in td.OPS
 
 

@@ -11,8 +11,8 @@ from tdsim.lang import bfloat16, float32
 from tdsim.predict import predict, scale
 from tdsim.predict.baseline import collective_ps, gemm_ps
 from tdsim.predict.bound import bound
+from tdsim.programs import load_program
 from tdsim.sim.cost import LIBRARY_TILE_PS
-from tdsim.sim.programs import load_program
 from tdsim.topology import machine
 from tdsim.units import PS_PER_S, us
 

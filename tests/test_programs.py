@@ -4,7 +4,7 @@ import pytest
 from tdsim.kernels.ag_gemm import ag_gemm
 
 from tdsim.errors import KernelDefinitionError, KernelFileError, UnknownNameError
-from tdsim.sim.programs import library, load_program
+from tdsim.programs import library, load_program
 
 PROGRAM = """
 from tdsim import lang as td

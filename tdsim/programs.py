@@ -1,14 +1,20 @@
-"""Finding programs: library names through entry points, ``file.py:program`` from disk."""
+"""Programs by name, and what they are given: the same for every backend.
+
+Library names come through entry points, ``file.py:program`` from disk.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+import numpy as np
+
 from tdsim.errors import KernelFileError, TdsimError, UnknownNameError
-from tdsim.lang import Program
+from tdsim.lang import Arrays, DType, Program
 
 GROUP = "tdsim.kernels"
 
@@ -82,3 +88,25 @@ def _import(file: Path) -> dict[str, object]:
     finally:
         sys.path.pop(0)
     return vars(module)
+
+
+def standard_inputs(
+    program: Program,
+    sizes: Mapping[str, int],
+    dtype: DType,
+    n_pes: int,
+    seed: int,
+    call: int,
+) -> Arrays:
+    """Fresh standard normal inputs of one call, for all ranks, from *seed* and *call* alone."""
+    result: Arrays = {}
+    for number, (name, tensor) in enumerate(program.tensors.items()):
+        if tensor.role == "input":
+            shape = tensor.shape(sizes, f"{program.name} tensor {name}")
+            result[name] = [
+                np.random.default_rng((seed, call, number, rank))
+                .standard_normal(shape, np.float32)
+                .astype(dtype.numpy)
+                for rank in range(n_pes)
+            ]
+    return result

@@ -1,0 +1,1 @@
+"""Starting and ending the PEs of a job: processes, MPS, doctor."""

@@ -1,0 +1,1 @@
+"""What one PE runs: symmetric heap, host programs on CUDA streams, data and times."""
