@@ -9,8 +9,10 @@
     │   ├── TopologyError       a machine that cannot be built or routed
     │   └── KernelFileError     a kernel file that does not import or names no program
     ├── KernelDefinitionError   a kernel refused where it is defined (exit code 2)
+    ├── BackendFailure          a PE died or failed while it ran a job (exit code 1)
     └── ProgramError            a program misbehaved while it ran (exit code 1)
-        ├── DeadlockError       verdict HANG
+        ├── DeadlockError       verdict HANG, in the simulator
+        ├── HangError           verdict HANG, on hardware
         └── ApiError            verdict API-ERROR
 
 The fields are in ``args`` and the sentence is made in ``__str__``, so an error survives
@@ -89,6 +91,17 @@ class KernelDefinitionError(TdsimError):
         return _sentence(self.what, f"{self.file}:{self.line}", "", self.cure)
 
 
+class BackendFailure(TdsimError):  # noqa: N818 - the machine failed, not the user's input
+    """A PE ended without its work done: what happened to which one, then the end of its log."""
+
+    def __init__(self, what: str, where: str, log: Sequence[str] = ()) -> None:
+        super().__init__(what, where, tuple(log))
+        self.what, self.where, self.log = what, where, tuple(log)
+
+    def __str__(self) -> str:
+        return _with_lines(f"{self.where}: {self.what}", self.log)
+
+
 class ProgramError(TdsimError):
     """A program misbehaved while it ran; *verdict* is what a check reports for it."""
 
@@ -120,6 +133,19 @@ class DeadlockError(ProgramError):
         return f"deadlock at {self.now_ps} ps, {self.count} waiting:{lines}"
 
 
+class HangError(ProgramError):
+    """A case did not come to an end on hardware: what is known, then a line for each waiter."""
+
+    verdict: ClassVar[str] = "HANG"
+
+    def __init__(self, what: str, where: str, report: Sequence[str] = ()) -> None:
+        super().__init__(what, where, tuple(report))
+        self.what, self.where, self.report = what, where, tuple(report)
+
+    def __str__(self) -> str:
+        return _with_lines(f"{self.where}: HANG: {self.what}", self.report)
+
+
 class ApiError(ProgramError):
     """A forbidden call: a PE or signal index out of range, an address that is not symmetric."""
 
@@ -131,6 +157,11 @@ class ApiError(ProgramError):
 
     def __str__(self) -> str:
         return _sentence(self.what, self.where, "", self.cure)
+
+
+def _with_lines(head: str, lines: Sequence[str]) -> str:
+    """*head*, with *lines* indented below it if there are any."""
+    return head + (":" if lines else "") + "".join(f"\n  {line}" for line in lines)
 
 
 def _sentence(what: str, where: str, expected: str, cure: str) -> str:

@@ -110,7 +110,8 @@ class Measurement:
     @property
     def noise(self) -> float | None:
         """Half the distance between the quartiles of the slowest rank, over its median."""
-        slowest = max(self.time_us, key=statistics.median, default=())
+        timed = [times for times in self.time_us if times]
+        slowest: tuple[float, ...] = max(timed, key=statistics.median, default=())
         if len(slowest) < 4:
             return None
         low, middle, high = statistics.quantiles(slowest, n=4)

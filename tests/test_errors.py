@@ -42,6 +42,19 @@ EXAMPLES = [
         "deadlock at 7 ps, 132 waiting:\n  PE 0: 132 programs wait\n  cycle: PE 0, PE 1",
     ),
     (
+        errors.HangError(
+            "no end within 10 s",
+            "PE 0, PE 1",
+            ["PE 0 program 7: ready[3] is 0, waits for ge 1"],
+        ),
+        "PE 0, PE 1: HANG: no end within 10 s:\n  PE 0 program 7: ready[3] is 0, waits for ge 1",
+    ),
+    (errors.HangError("no end within 10 s", "PE 0"), "PE 0: HANG: no end within 10 s"),
+    (
+        errors.BackendFailure("killed by SIGKILL", "rank 1 of 2", ["out of memory"]),
+        "rank 1 of 2: killed by SIGKILL:\n  out of memory",
+    ),
+    (
         errors.ApiError("PE 9 of 8", "k.py:3", "use a PE from 0 to 7"),
         "k.py:3: PE 9 of 8; use a PE from 0 to 7",
     ),
@@ -68,14 +81,15 @@ def test_an_error_survives_pickling_with_its_fields(error, sentence):
     assert vars(copy) == vars(error)
 
 
-def test_bad_usage_exits_with_2_and_a_bad_program_with_1():
+def test_bad_usage_exits_with_2_and_what_goes_wrong_while_running_with_1():
     for error, _ in EXAMPLES:
-        is_program = isinstance(error, errors.ProgramError)
+        is_program = isinstance(error, errors.ProgramError | errors.BackendFailure)
         assert error.exit_code == (1 if is_program else 2)
 
 
 def test_a_program_error_names_its_verdict():
     assert errors.DeadlockError.verdict == "HANG"
+    assert errors.HangError.verdict == "HANG"
     assert errors.ApiError.verdict == "API-ERROR"
     assert errors.ProgramError.verdict == "UNKNOWN"
 

@@ -22,6 +22,7 @@ from .device import Facts
 from .externs import bitcode
 from .rebind import Binder
 from .specs import ArgSpec
+from .words import LIBRARY, SYMBOL
 from .world import World
 
 SM90 = GPUTarget("cuda", 90, 32)
@@ -40,8 +41,32 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TensorMap:
+    """How TMA moves tiles of one descriptor argument: what ``cuTensorMapEncodeTiled`` needs.
+
+    *block* is the box in elements, outermost axis first; it may be narrower than the tile of
+    the text. *element_type* is Triton's number, which is PTX's: the driver's
+    ``CUtensorMapDataType`` has 10, 8 and 9 where this has 8, 9 and 10. *fp4_padded*: the last
+    size of the tensor must be doubled. Elements beyond the tensor read as zero, interleave is
+    none, L2 promotion 128 bytes, element strides 1.
+    """
+
+    block: tuple[int, ...]
+    element_bytes: int
+    element_type: int
+    swizzle: int
+    fp4_padded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A kernel as machine code, with the texts it went through and what it needs."""
+    """A kernel as machine code, with the texts it went through and what a launch needs.
+
+    *externs*: the NVSHMEM calls; if there are any, NVSHMEM must initialise the module.
+    *tensor_maps*: one for each descriptor argument, in their order; empty if the chip has no
+    TMA, where Triton takes such an argument as a pointer with sizes. *module_words*: the module
+    has the global of ``words.py``, which the host must set.
+    """
 
     name: str
     ttgir: str
@@ -49,6 +74,9 @@ class Compiled:
     cubin: bytes
     externs: tuple[str, ...]
     resources: Resources
+    num_warps: int
+    tensor_maps: tuple[TensorMap, ...]
+    module_words: bool
 
 
 def compile_kernel(
@@ -60,13 +88,17 @@ def compile_kernel(
     num_warps: int = 8,
     num_stages: int = 3,
     target: GPUTarget = SM90,
+    debug: bool = False,
+    traced: bool = False,
 ) -> Compiled:
     """Compile *kernel* for *world*, with *args* and *constexprs* by parameter name.
 
     NVSHMEM's bitcode is offered only to a world of several nodes, and linked only if the kernel
-    calls it.
+    calls it. *debug*: waits end after a time and report (``Report`` of ``words.py``). *traced*:
+    operations leave time stamps (``Trace``). Both cost time; without them none of it is there.
     """
-    binder = _binder(Facts(world, async_proxy=target.arch >= 90))
+    facts = Facts(world, async_proxy=target.arch >= 90, debug=debug, traced=traced)
+    binder = _binder(facts)
     lowered = binder.lower(kernel)
     values = {**_defaults(kernel, args), **(constexprs or {})}
     _check_names(kernel, args, values)
@@ -77,11 +109,11 @@ def compile_kernel(
         constants,
         _attributes(kernel, args),
     )
-    options: dict[str, Any] = {"num_warps": num_warps, "num_stages": num_stages}
+    libraries = {"tdsim": str(LIBRARY)}
     if not world.single_node:
-        options["extern_libs"] = {"nvshmem": str(bitcode())}
-    binary = triton.compile(source, target=target, options=options)
-    return _compiled(binary)
+        libraries["nvshmem"] = str(bitcode())
+    options = {"num_warps": num_warps, "num_stages": num_stages, "extern_libs": libraries}
+    return _compiled(triton.compile(source, target=target, options=options))
 
 
 @functools.cache
@@ -134,17 +166,46 @@ def _attributes(kernel: Kernel, args: Mapping[str, ArgSpec]) -> dict[tuple[int, 
 
 
 def _compiled(binary: Any) -> Compiled:
-    ttgir, cubin = binary.asm["ttgir"], binary.asm["cubin"]
+    ttgir, cubin, meta = binary.asm["ttgir"], binary.asm["cubin"], binary.metadata
+    _check_launchable(meta)
     registers, stack = _usage(cubin)
     return Compiled(
-        name=binary.metadata.name,
+        name=meta.name,
         ttgir=ttgir,
         ptx=binary.asm["ptx"],
         cubin=cubin,
-        externs=tuple(sorted(set(re.findall(r'symbol = "(\w+)"', ttgir)))),
-        resources=Resources(
-            registers=registers, stack_bytes=stack, shared_bytes=binary.metadata.shared
-        ),
+        externs=tuple(sorted(set(re.findall(r'symbol = "(nvshmem\w+)"', ttgir)))),
+        resources=Resources(registers=registers, stack_bytes=stack, shared_bytes=meta.shared),
+        num_warps=meta.num_warps,
+        tensor_maps=tuple(_tensor_map(entry) for entry in meta.tensordesc_meta or ()),
+        module_words=f" {SYMBOL}[" in binary.asm["ptx"],
+    )
+
+
+def _check_launchable(meta: Any) -> None:
+    """Refuse what only Triton's own launcher could launch; the language asks for none of it."""
+    wanted: dict[str, Any] = {
+        "global_scratch_size": 0, "profile_scratch_size": 0, "num_ctas": 1,
+        "cluster_dims": (1, 1, 1), "launch_cooperative_grid": False, "launch_pdl": False,
+    }  # fmt: skip
+    for name, value in wanted.items():
+        found = getattr(meta, name, value)
+        if (tuple(found) if isinstance(value, tuple) else found) != value:
+            raise UsageError(
+                what=f"Triton compiled it with {name}={found}",
+                where=f"kernel {meta.name}",
+                expected=f"{value}",
+                cure="compile with another version of Triton, see lowering/versions.py",
+            )
+
+
+def _tensor_map(entry: Mapping[str, Any]) -> TensorMap:
+    return TensorMap(
+        block=tuple(entry["block_size"]),
+        element_bytes=entry["elem_size"],
+        element_type=entry["elem_type"],
+        swizzle=entry["swizzle"],
+        fp4_padded=entry["fp4_padded"],
     )
 
 

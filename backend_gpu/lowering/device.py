@@ -2,7 +2,8 @@
 
 A device function is plain Triton code. It becomes a Triton function only when a kernel is
 lowered, by the same re-binding as the kernel itself, because then its facts are constants: who
-this PE is, whether the job has one node, whether the chip has an asynchronous copy proxy.
+this PE is, whether the job has one node, whether the chip has an asynchronous copy proxy,
+whether the build is one to debug or to trace.
 """
 
 from __future__ import annotations
@@ -41,20 +42,25 @@ N_PES: Any = Fact("n_pes")
 PES_PER_NODE: Any = Fact("pes_per_node")
 SINGLE_NODE: Any = Fact("single_node")
 LANES: Any = Fact("lanes")
-SYNC: Any = Fact("sync")
 ASYNC_PROXY: Any = Fact("async_proxy")
 """Whether the chip moves tiles by bulk asynchronous copies (TMA, sm_90 and newer)."""
+DEBUG: Any = Fact("debug")
+"""Whether waits end after a time and report."""
+TRACED: Any = Fact("traced")
+"""Whether operations leave time stamps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The values of all facts for one world and chip; equal facts lower to equal code."""
+    """The values of all facts for one world, chip and build; equal facts, equal code."""
 
     world: World
     async_proxy: bool
+    debug: bool = False
+    traced: bool = False
 
     def value(self, fact: Fact) -> int | bool:
-        if fact.name == "async_proxy":
-            return self.async_proxy
-        value: int | bool = getattr(self.world, fact.name)
+        """The value of *fact*: one of the fields here, or of the world."""
+        home = self.world if hasattr(self.world, fact.name) else self
+        value: int | bool = getattr(home, fact.name)
         return value

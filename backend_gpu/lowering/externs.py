@@ -1,8 +1,9 @@
-"""NVSHMEM device calls, as Triton externs: only what leaves the node comes here.
+"""Calls into linked libraries, as Triton externs: NVSHMEM's device library and ``runtime.ll``.
 
-A ``_block`` call is made by all threads of a CTA together. The others act once per calling
-thread, so the caller must guard them with ``is_first_thread``. Each takes addresses as int64
-and returns nothing; the int32 result is only what an extern of Triton must have.
+Only what leaves the node calls NVSHMEM. A ``_block`` call is made by all threads of a CTA
+together. The others act once per calling thread, so the caller must guard them with
+``is_first_thread``. Each takes addresses as int64 and returns nothing; the int32 result is only
+what an extern of Triton must have.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SIGNAL_SET: Any = core.constexpr(9)
 SIGNAL_ADD: Any = core.constexpr(10)
 
 
-def _extern(symbol: str, *types: Any) -> Any:
+def _extern(symbol: str, *types: Any, result: Any = _I32, pure: bool = False) -> Any:
     """A callable of device text that casts its arguments to *types* and calls *symbol*."""
 
     def call(*args: Any, _semantic: Any = None) -> Any:
@@ -28,8 +29,8 @@ def _extern(symbol: str, *types: Any) -> Any:
             _semantic.cast(_semantic.to_tensor(arg), kind)
             for arg, kind in zip(args, types, strict=True)
         ]
-        symbols = {types: (symbol, _I32)}
-        return core.extern_elementwise("", "", values, symbols, False, _semantic=_semantic)
+        symbols = {types: (symbol, result)}
+        return core.extern_elementwise("", "", values, symbols, pure, _semantic=_semantic)
 
     return core.extern(call)
 
@@ -45,6 +46,9 @@ fence = _extern("nvshmem_fence")
 quiet = _extern("nvshmem_quiet")
 barrier_all_block = _extern("nvshmemx_barrier_all_block")
 sync_all_block = _extern("nvshmemx_sync_all_block")
+word = _extern("tdsim_word", _I32, result=_I64, pure=True)
+"""The word of the module with this index, see ``words.Word``. Pure, since nobody writes it
+while the kernel runs: wherever a compiler moves the read, it finds the same."""
 
 
 def bitcode() -> Path:

@@ -13,7 +13,9 @@ from . import externs
 from .device import MY_PE, PES_PER_NODE, SINGLE_NODE, device
 from .ordering import admit_async, fence_system, is_first_thread, release_join
 from .signals import code_of, operand, update_near
+from .stamps import stamp
 from .views import cast_pointer, first_element, is_symmetric, on_peer
+from .words import END, EventKind
 
 COPY_BYTES: Any = core.constexpr(32 * 1024)
 """Bytes in flight per CTA: with this much one CTA put 42 GB/s on an H200 (see README)."""
@@ -42,6 +44,7 @@ def putmem_signal_nbi(dst, src, sig, i, value, op, pe):
 @device
 def _put(dst, src, pe, blocking):
     tl.static_assert(is_symmetric(dst), "the target of a put is a symmetric view")
+    stamp(EventKind.PUT, 0, pe)
     release_join()
     if SINGLE_NODE:
         copy_near(dst, src, pe)
@@ -57,11 +60,13 @@ def _put(dst, src, pe, blocking):
                 externs.putmem_nbi_block(first_element(dst), first_element(src), size(src), pe)
     if blocking:
         tl.debug_barrier()
+    stamp(EventKind.PUT, END, pe)
 
 
 @device
 def _put_signal(dst, src, sig, i, value, op, pe, blocking):
     tl.static_assert(is_symmetric(dst), "the target of a put is a symmetric view")
+    stamp(EventKind.PUT, 0, pe)
     release_join()
     if SINGLE_NODE:
         copy_near(dst, src, pe)
@@ -75,6 +80,7 @@ def _put_signal(dst, src, sig, i, value, op, pe, blocking):
         else:
             _put_signal_far(dst, src, sig, i, value, op, pe, blocking)
             tl.debug_barrier()
+    stamp(EventKind.PUT, END, pe)
 
 
 @device
@@ -104,6 +110,7 @@ def complete_far():
 @device
 def getmem(dst, src, pe):
     tl.static_assert(is_symmetric(src), "the source of a get is a symmetric view")
+    stamp(EventKind.GET, 0, pe)
     release_join()
     if SINGLE_NODE:
         _copy_from(dst, src, pe)
@@ -114,6 +121,7 @@ def getmem(dst, src, pe):
             externs.getmem_block(first_element(dst), first_element(src), size(src), pe)
     tl.debug_barrier()
     admit_async()
+    stamp(EventKind.GET, END, pe)
 
 
 @device

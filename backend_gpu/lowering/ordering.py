@@ -77,3 +77,9 @@ def fence_system():
 def is_first_thread():
     """True in one thread of the CTA: the branch on it is a real one, not a mask."""
     return tl.inline_asm_elementwise("mov.u32 $0, %tid.x;", "=r", [], tl.int32, True, 1) == 0
+
+
+@device
+def global_timer():
+    """The GPU's timer in nanoseconds, read just here, by each thread for itself."""
+    return tl.inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], tl.int64, False, 1)

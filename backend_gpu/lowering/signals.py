@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: ANN001, ANN201 - Triton evaluates the annotations of device functions
+# ruff: noqa: ANN001, ANN201, ANN202 - Triton evaluates the annotations of device functions
 """Signals: int64 words of the symmetric heap, written by one thread, awaited by a whole CTA.
 
 A signal array on the device has ``ptr`` (this PE's words), ``epoch`` (the address of the call
@@ -12,21 +12,26 @@ from __future__ import annotations
 
 import triton.language as tl
 
-from . import externs
-from .device import MY_PE, PES_PER_NODE, SINGLE_NODE, device
+from . import externs, watch
+from .device import DEBUG, MY_PE, PES_PER_NODE, SINGLE_NODE, device
 from .ordering import (
     constant_word,
     fence_system,
+    global_timer,
     is_first_thread,
     release_join,
 )
+from .stamps import stamp
 from .views import on_peer
+from .words import END, EventKind, WaitKind
 
 
 @device
 def signal_op(sig, i, value, op, pe):
+    stamp(EventKind.SIGNAL_OP, 0, i)
     release_join()
     update(sig, i, value, op, pe)
+    stamp(EventKind.SIGNAL_OP, END, i)
 
 
 @device
@@ -79,11 +84,14 @@ def code_of(op):
 
 @device
 def signal_wait_until(sig, i, cmp, value):
-    return tl.cast(spin(sig.ptr + i, cmp, base(sig) + value, "sys"), tl.int32)
+    stamp(EventKind.WAIT, 0, i)
+    seen = spin(sig.ptr + i, cmp, base(sig) + value, "sys", WaitKind.SIGNAL)
+    stamp(EventKind.WAIT, END, i)
+    return tl.cast(seen, tl.int32)
 
 
 @device
-def spin(word, cmp, target, scope):
+def spin(word, cmp, target, scope, kind):
     """Poll *word* until it compares true with *target*; return it, acquired at *scope*.
 
     The loop hides behind an ``if``, where the pipeliner does not mistake the loop around it for
@@ -91,8 +99,28 @@ def spin(word, cmp, target, scope):
     """
     seen = tl.atomic_add(word, 0, sem="acquire", scope=scope)
     if misses(seen, cmp, target):
-        while misses(seen, cmp, target):
+        if DEBUG:
+            seen = _watched_spin(word, cmp, target, scope, kind)
+        else:
+            while misses(seen, cmp, target):
+                seen = tl.atomic_add(word, 0, sem="acquire", scope=scope)
+    return seen
+
+
+@device
+def _watched_spin(word, cmp, target, scope, kind):
+    """The loop of :func:`spin` that also ends, with an entry, once it takes too long."""
+    area = watch.report()
+    limit = watch.timeout()
+    began = global_timer()
+    seen = tl.atomic_add(word, 0, sem="acquire", scope=scope)
+    ended = watch.aborted(area)
+    while misses(seen, cmp, target) & (ended == 0):
+        ended = watch.outlasted(began, limit) | watch.aborted(area)
+        if ended == 0:
             seen = tl.atomic_add(word, 0, sem="acquire", scope=scope)
+        else:
+            watch.report_wait(area, word, cmp, target, seen, kind)
     return seen
 
 

@@ -11,7 +11,9 @@ from triton.language import core
 
 from .device import device
 from .ordering import admit_async, release_join
+from .stamps import stamp
 from .views import as_tuple, element_type, moves_by_descriptor, one_element
+from .words import END, EventKind
 
 
 @device
@@ -34,6 +36,7 @@ def store(view, offsets, tile):
         _store(view, as_tuple(offsets), tl.full(one_element(view), values, values.dtype))
     else:
         _store(view, as_tuple(offsets), values)
+    stamp(EventKind.STORE, END, 0)
 
 
 @device

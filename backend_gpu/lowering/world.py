@@ -14,17 +14,11 @@ class World:
     These are facts of the process, so kernels are compiled for them: tile orders fold to
     constants, no extern call asks for them, and a one-node world needs no NVSHMEM bitcode.
     The price is that every process compiles its own kernels.
-
-    *sync* is the device address of the PE's symmetric barrier area, which ``barrier_all`` and
-    ``sync_all`` of a one-node world use; 0 is enough to compile. It holds int64 words, in this
-    order: *n_pes* arrival words, zero at first; one count of barriers, zero at first; the
-    *n_pes* addresses of the area on every PE, as this process sees them.
     """
 
     pe: int
     n_pes: int
     pes_per_node: int
-    sync: int = 0
 
     def __post_init__(self) -> None:
         legal = 0 < self.pes_per_node <= self.n_pes and self.n_pes % self.pes_per_node == 0

@@ -16,6 +16,9 @@ COMMANDS = {
     "check": "run with data and report races, hangs and wrong results",
     "scale": "predict the same problem on several machine sizes",
     "trace": "write a Perfetto trace or an SVG timeline of one call",
+    "run": "run with data and time on real GPUs",
+    "doctor": "what runs on GPUs need, what is missing, and what mends it",
+    "validate": "measured beside predicted times, for a list of cases or a record",
 }
 
 

@@ -7,7 +7,6 @@ import argparse
 from tdsim.check import check
 from tdsim.cli import options
 from tdsim.cli.output import say, write_json
-from tdsim.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options.check_output(args.output)
     for name in ("seeds", "calls"):
-        if getattr(args, name) < 1:
-            raise UsageError(
-                f"{getattr(args, name)}", f"--{name}", "at least 1", "give 1 or more"
-            )
+        options.count(args, name, 1)
     result = check(
         args.kernel,
         topology=args.topology,

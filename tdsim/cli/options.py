@@ -32,10 +32,29 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def check_output(path: str | None) -> None:
-    """Refuse an ``--output`` that cannot be written, before the work and not after it."""
+def check_output(path: str | None, option: str = "--output") -> None:
+    """Refuse an *option* that cannot be written to, before the work and not after it."""
     if path is not None:
-        require_folder(path, "--output")
+        require_folder(path, option)
+
+
+def count(args: argparse.Namespace, option: str, least: int) -> int:
+    """The value of ``--option``, a number that must be at least *least*."""
+    value: int = getattr(args, option.replace("-", "_"))
+    if value < least:
+        raise UsageError(
+            f"{value}", f"--{option}", f"at least {least}", f"give {least} or more"
+        )
+    return value
+
+
+def size(text: str) -> int:
+    """``2G``, ``512M`` or a number of bytes, in bytes; units are powers of 1024."""
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    digits = text[:-1] if text[-1:].upper() in units else text
+    if not digits.isdecimal() or int(digits) == 0:
+        raise UsageError(text, "--heap-size", "bytes, or a number with K, M or G", "give 2G")
+    return int(digits) * units.get(text[-1].upper(), 1)
 
 
 def pairs(text: str | None, option: str) -> dict[str, str]:

@@ -7,6 +7,10 @@ that shares a link with it, directly or through others, starts or ends:
 - progress is counted in 10**-12 bytes, so that rate times picoseconds needs no rounding;
 - a flow ends at the first picosecond by which all of it has moved, and arrives a latency later.
 
+A *soft* link carries less than its bandwidth before it is full, as a memory whose latency grows
+with its load does: from flows that ask for *d* bytes per second together, out of a bandwidth
+*b*, it carries d * b / sqrt(d * d + b * b).
+
 Flows that take one route with one cap always have one rate. They form a bundle, settled as a
 whole, so the cost depends on the routes in use and not on how many flows use them. The starts
 and ends of an instant are settled together, after all else that happens at that instant.
@@ -14,10 +18,11 @@ and ends of an instant are settled together, after all else that happens at that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from math import isqrt
 from operator import index
 
 from simpy import Environment, Event
@@ -32,21 +37,25 @@ RateHook = Callable[[LinkId, int, int], None]  # (link, time in ps, new total ra
 class Network:
     """The links of a machine and the flows on them.
 
-    *capacity* is each link's bandwidth in bytes per second; the clock of *env* must be whole
-    picoseconds. *on_rates* hears of each link whose total rate has changed, once an instant is
-    settled; it may be set at any time. A run may end after the last arrival, on an alarm that a
-    later start made obsolete: take times from arrivals.
+    *capacity* is each link's bandwidth in bytes per second, *soft* names the soft ones; the
+    clock of *env* must be whole picoseconds. *on_rates* hears of each link whose total rate has
+    changed, once an instant is settled; it may be set at any time. A run may end after the last
+    arrival, on an alarm that a later start made obsolete: take times from arrivals.
     """
 
     def __init__(
-        self, env: Environment, capacity: Mapping[LinkId, int], on_rates: RateHook | None = None
+        self,
+        env: Environment,
+        capacity: Mapping[LinkId, int],
+        on_rates: RateHook | None = None,
+        soft: Collection[LinkId] = (),
     ) -> None:
         for link, rate in capacity.items():
             if rate <= 0:
                 raise ValueError(f"link {link} must carry 1 B/s or more, got {rate}")
         self.env = env
         self.on_rates = on_rates
-        self._links = {link: _Link(link, rate) for link, rate in capacity.items()}
+        self._links = {link: _Link(link, rate, link in soft) for link, rate in capacity.items()}
         self._bundles: dict[tuple[tuple[LinkId, ...], int | None], _Bundle] = {}
         self._numbers = count()
         self._round = 0  # of settling: marks what it has visited
@@ -189,11 +198,17 @@ class _Flow(_Later):
 class _Link:
     """A link and the bundles that use it now, in the order in which they became active."""
 
-    def __init__(self, name: LinkId, capacity: int) -> None:
-        self.name, self.capacity = name, capacity
+    def __init__(self, name: LinkId, capacity: int, soft: bool) -> None:
+        self.name, self.capacity, self.soft = name, capacity, soft
         self.bundles: dict[_Bundle, None] = {}
         self.spare = self.waiting = 0  # while filling: bytes/s left, flows without a rate
         self.round = self.reported = 0
+
+    def carries(self, demand: int) -> int:
+        """Bytes per second that it can carry for flows that ask for *demand* together."""
+        if not self.soft:
+            return self.capacity
+        return demand * self.capacity // isqrt(demand * demand + self.capacity * self.capacity)
 
     def rate(self) -> int:
         """Bytes per second of all flows, as the last settling left them."""
@@ -217,6 +232,7 @@ class _Bundle:
 
     def __init__(self, links: tuple[_Link, ...], cap: int | None) -> None:
         self.links = links
+        self.soft = [link for link in links if link.soft]
         self.narrowest = min([link.capacity for link in links], default=0)
         self.cap = self.narrowest if cap is None else cap
         self.flows: list[tuple[int, int, _Flow]] = []
@@ -227,7 +243,9 @@ class _Bundle:
 
     def limit(self) -> int:
         """The rate of each flow if no other bundle used the links."""
-        return max(1, min(self.cap, self.narrowest // len(self.flows)))
+        count = len(self.flows)
+        rates = [link.carries(self.cap * count) // count for link in self.soft]
+        return max(1, min(self.cap, self.narrowest // count, *rates))
 
     def set_rate(self, rate: int) -> None:
         """Give each flow *rate*, and take it from what is left of the links."""
@@ -279,8 +297,9 @@ def _fill(bundles: list[_Bundle], links: list[_Link]) -> None:
     rounding. No share is less than 1 B/s, so every flow ends.
     """
     for link in links:
-        link.spare = link.capacity
         link.waiting = sum([len(bundle.flows) for bundle in link.bundles])
+        demand = sum([b.cap * len(b.flows) for b in link.bundles]) if link.soft else 0
+        link.spare = link.carries(demand)
     for bundle in bundles:
         bundle.rate = 0
     limited = [(bundle.limit(), bundle) for bundle in bundles]

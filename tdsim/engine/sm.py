@@ -32,6 +32,8 @@ class SmPool:
     def __init__(self, num_sms: int) -> None:
         self.num_sms = num_sms
         self.resident = 0
+        self.multiplying = 0
+        """Resident CTAs that have used the tensor cores; those who count know when."""
         self._used = [0] * num_sms
         self._heap = [(0, sm) for sm in range(num_sms)]
         self._grids: deque[Grid] = deque()

@@ -13,6 +13,7 @@ from typing import Any
 from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.sim.tile import Tile
+from tdsim.topology import TileSpec
 
 
 class CtaClock(ABC):
@@ -29,6 +30,7 @@ class CtaClock(ABC):
         self.pool = world.gpus[self.rank].sms
         self.folds = not world.functional
         self.carries_scalar = False
+        self.multiplies = False
         self.in_loop = 0
         self.clock: int = self.env.now
         self.mark = self.clock
@@ -62,14 +64,19 @@ class CtaClock(ABC):
         """Move the bytes that loads and stores of peers' memory have counted."""
 
     def _clear(self) -> None:
-        self.mma = self.elements = self.loaded = self.hbm = self.stored = 0
+        self.mma = self.elements = self.loaded = self.hbm = self.stored = self.turns = 0
+        self.tile: TileSpec | None = None
 
     def settle(self) -> None:
         """Turn the work counted so far into time on the own clock."""
         if self.mma or self.loaded or self.stored or self.elements:
             self.clock += self.costs.stretch_ps(
-                self.mma, self.elements, self.loaded, self.hbm, self.stored, self.pool.resident
-            )
+                self.mma, self.elements, self.loaded, self.hbm, self.stored, self.pool.resident,
+                self.tile, self.turns,
+            )  # fmt: skip
+            if self.mma and not self.multiplies:
+                self.multiplies = True
+                self.pool.multiplying += 1
             self._clear()
 
     def begin_loop(self) -> tuple[Any, ...]:
@@ -78,17 +85,22 @@ class CtaClock(ABC):
             self.settle()
         self.in_loop += 1
         state = (
-            self.clock, self.mma, self.elements, self.loaded, self.hbm, self.stored,
+            self.turns, self.mma, self.elements, self.loaded, self.hbm, self.stored,
             dict(self.reads) if self.reads else {},
             {pe: w[0] for pe, w in self.writes.items()} if self.writes else {},
         )  # fmt: skip
-        self.mma = self.elements = self.loaded = self.hbm = self.stored = 0
+        self.mma = self.elements = self.loaded = self.hbm = self.stored = self.turns = 0
         return state
 
-    def end_loop(self, state: tuple[Any, ...], trips: int) -> None:
-        """Close the stretch: what :meth:`begin_loop` began happens *trips* times."""
-        _, mma, elements, loaded, hbm, stored, reads, writes = state
+    def end_loop(self, state: tuple[Any, ...], trips: int, turns: int = 1) -> None:
+        """Close the stretch: what :meth:`begin_loop` began happens *trips* times.
+
+        It was *turns* of the loop, each of which waits for its loads unless it multiplies.
+        """
+        before_turns, mma, elements, loaded, hbm, stored, reads, writes = state
         self.in_loop -= 1
+        own = turns if self.loaded and not self.mma else 0
+        self.turns = before_turns + (self.turns + own) * trips
         self.mma = mma + self.mma * trips
         self.elements = elements + self.elements * trips
         self.loaded = loaded + self.loaded * trips
@@ -144,6 +156,7 @@ class CtaClock(ABC):
         m, k = a.shape
         n = b.shape[1]
         self.mma += self.costs.mma_ps(m, n, k, a.dtype.short)
+        self.tile = self.costs.tile(m, n, k, a.dtype.short)
         for tile, across, axis in ((a, n, 1), (b, m, 0)):
             if tile.origin is not None:
                 other = (b if tile is a else a).origin

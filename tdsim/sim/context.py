@@ -120,7 +120,7 @@ class HostContext:
                     "ctx.copy",
                     "copy engines reach one node; put between nodes from a kernel",
                 )
-        self._spend(self.world.machine.host.stream_op_ps, "copy")
+        self._spend(self.world.machine.host.issue_ps, "copy")
         self._enqueue(stream, run.copy(self, dst, src))
 
     def signal_op(
@@ -131,14 +131,15 @@ class HostContext:
             raise ApiError(
                 f"PE {pe} does not exist", "ctx.signal_op", f"PEs are 0 to {self.n_pes - 1}"
             )
-        self._spend(self.world.machine.host.stream_op_ps, "signal")
+        host = self.world.machine.host
+        self._spend(host.add_issue_ps if op == "add" else host.issue_ps, "signal")
         self._enqueue(stream, run.signal(self, sig, i, value, op, pe))
 
     def signal_wait_until(
         self, sig: SignalArray, i: int, cmp: str, value: int, stream: Any = None
     ) -> None:
         sig.check_index(i, lambda: "ctx.signal_wait_until")
-        self._spend(self.world.machine.host.stream_op_ps, "wait")
+        self._spend(self.world.machine.host.issue_ps, "wait")
         self._enqueue(stream, run.wait_until(self, sig, i, cmp, value))
 
     def fork(self, stream: Stream, of: Stream | None = None) -> None:

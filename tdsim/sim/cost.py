@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from tdsim.topology import Machine
+from tdsim.topology import Machine, TileSpec
 from tdsim.units import PS_PER_S
 
 VECTOR_ELEMENTS_PER_S = 128 * 1_700_000_000
@@ -39,24 +39,44 @@ class Costs:
         self.sm_copy_per_s = gpu.sm_copy.bytes_per_s
         self._mma: dict[tuple[int, int, int, str], int] = {}
 
+    def tile(self, m: int, n: int, k: int, dtype: str) -> TileSpec | None:
+        """What was measured of GEMMs with tiles m x n in steps of k, if anything."""
+        return self.gpu.tiles.get((m, n, k)) if dtype in ("bf16", "fp16") else None
+
+    def copy_per_s(self, multiplying: int) -> int:
+        """What one CTA copies per second beside *multiplying* CTAs of its PE."""
+        share = min(multiplying / self.num_sms, 1.0)
+        return round(self.sm_copy_per_s * (1 - share * (1 - self.gpu.busy_copy)))
+
     def mma_ps(self, m: int, n: int, k: int, dtype: str) -> int:
         """Tensor-core time of one m x n x k tile product on one SM."""
         key = (m, n, k, dtype)
         found = self._mma.get(key)
         if found is None:
             flops = self.gpu.flops.get(dtype, self.gpu.flops["fp32"])
-            rate = flops / self.num_sms * self.gpu.mma_efficiency
+            known = self.tile(m, n, k, dtype)
+            efficiency = known.efficiency if known else self.gpu.mma_efficiency
+            rate = flops / self.num_sms * efficiency
             # wgmma works on 64 rows and at least 16 deep: less is padded
             padded = 2 * max(m, 64) * max(n, 16) * max(k, 16)
             found = self._mma[key] = round(padded * PS_PER_S / rate * self.slowdown)
         return found
 
     def stretch_ps(
-        self, mma: int, elements: int, loaded: int, hbm: int, stored: int, resident: int
+        self,
+        mma: int,
+        elements: int,
+        loaded: int,
+        hbm: int,
+        stored: int,
+        resident: int,
+        tile: TileSpec | None = None,
+        turns: int = 0,
     ) -> int:
         """Duration of a stretch with *resident* CTAs on the GPU.
 
-        *mma* in picoseconds; *loaded*, *hbm*, *stored* in bytes.
+        *mma* in picoseconds; *loaded*, *hbm*, *stored* in bytes; *turns* of loops that load
+        without a product. A measured *tile* has its loads from L2 in its efficiency.
         """
         active = max(1, resident)
         compute = mma + elements * PS_PER_S // VECTOR_ELEMENTS_PER_S
@@ -66,10 +86,13 @@ class Costs:
             most = MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms
             share = min(fair, most if mma else 2 * self.sm_copy_per_s)
             hbm_share = min(self.hbm_bytes_per_s // active, share)
-            memory = max(loaded * PS_PER_S // share, hbm * PS_PER_S // hbm_share)
+            from_l2 = 0 if tile else loaded * PS_PER_S // share
+            memory = max(from_l2, hbm * PS_PER_S // hbm_share)
             compute = max(compute, memory) + self.host.load_latency_ps
             if mma:
-                compute += TILE_DRAIN_PS
+                compute += tile.drain_ps if tile else TILE_DRAIN_PS
+            else:
+                compute += turns * self.host.loop_load_ps
         if stored:
             share = min(self.hbm_bytes_per_s // active, 2 * self.sm_copy_per_s)
             compute += stored * PS_PER_S // share

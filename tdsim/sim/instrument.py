@@ -58,7 +58,7 @@ def pure_loop(indices: Any, foldable: bool) -> Iterator[int]:
                 cta.end_loop(outer, trips)
                 return
             fold = False
-    cta.end_loop(outer, 1)
+    cta.end_loop(outer, 1, trips)
 
 
 def carried(values: dict[str, Any], names: tuple[str, ...]) -> None:

@@ -63,6 +63,7 @@ class Launch:
         left = [d for d in cta.outstanding if not d.arrived.triggered]
         if left:
             self.world.remember(self.rank, left)
+        self.world.gpus[self.rank].sms.multiplying -= cta.multiplies
         self.world.gpus[self.rank].sms.release(cta.sm, self._cost)
         self._left -= 1
         if self._left == 0:

@@ -67,7 +67,7 @@ def copy(ctx: Any, dst: Any, src: Any) -> OnStream:
         stream.leave_queue()
         yield ctx.env.timeout(world.machine.host.copy_issue_ps)
         cap = gpu.local_copy if dst.pe == src.pe else gpu.copy_engine
-        sent = world.transfer(src.nbytes, src.pe, dst.pe, cap.bytes_per_s)
+        sent = world.transfer(src.nbytes, src.pe, dst.pe, cap.bytes_per_s, engine=True)
         if sent.callbacks is not None:
             yield sent
         engines.release(engine)
@@ -85,8 +85,8 @@ def signal(ctx: Any, sig: Any, i: int, value: int, op: str, pe: int) -> OnStream
 
     def steps(stream: Stream) -> Steps:
         world = ctx.world
-        begin = ctx.env.now
-        yield ctx.env.timeout(world.machine.host.stream_op_ps)
+        begin, host = ctx.env.now, world.machine.host
+        yield ctx.env.timeout(host.stream_add_ps if op == "add" else host.stream_op_ps)
         _note(ctx, stream, "signal", begin, f"{sig.name}[{i}] on PE {pe}")
         cause, name = stream.state, f"PE {ctx.rank} stream {stream.name}"
         word = sig.word_of(ctx.rank, value) if op == "set" else value
@@ -115,7 +115,7 @@ def wait_until(ctx: Any, sig: Any, i: int, cmp: str, value: int) -> OnStream:
             ctx.world.stream_waits[key] = Waiter(name, ctx.rank, sig, i, cmp, value, None)
             cause = yield sig.wait(ctx.env, ctx.rank, i, cmp, word)
             del ctx.world.stream_waits[key]
-        yield ctx.env.timeout(ctx.world.machine.host.stream_op_ps)
+        yield ctx.env.timeout(ctx.world.machine.host.stream_wait_ps)
         _note(ctx, stream, "wait", begin, f"{sig.name}[{i}]", cause)
 
     return steps
@@ -162,11 +162,13 @@ def barrier(ctx: Any) -> OnStream:
 def call_end(ctx: Any, finish: Callable[[], None]) -> OnStream:
     """The end of a call: the epochs of its signals advance on the device."""
 
-    def steps(_: Stream) -> Steps:
+    def steps(stream: Stream) -> Steps:
+        begin = ctx.env.now
+        if ctx.world.machine.host.call_end_ps:
+            yield ctx.env.timeout(ctx.world.machine.host.call_end_ps)
+            _note(ctx, stream, "launch", begin, "end of the call")
         for sig in ctx.world.signal_arrays:
             sig.epoch[ctx.rank] += 1
         finish()
-        return
-        yield  # makes this a generator, as every operation is
 
     return steps

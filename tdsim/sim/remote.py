@@ -79,12 +79,17 @@ class RemoteOps(CtaClock):
                 sig.update(pe, i, word if op == "set" else value, op, name, link)
             delivery.arrived.succeed()
 
-        sent = self.world.transfer(src.nbytes, rank, pe, self.world.costs.sm_copy_per_s)
+        sent = self.world.transfer(src.nbytes, rank, pe, self._copy_cap())
         self._remember(delivery)
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
         self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
         if blocking:
             self._hold(sent, f"put to PE {pe}")
+
+    def _copy_cap(self) -> int:
+        """Bytes per second that this CTA copies, beside what its GPU multiplies now."""
+        cap: int = self.costs.copy_per_s(self.pool.multiplying)
+        return cap
 
     def _hold(self, event: simpy.Event, detail: str) -> None:
         """Block on a transfer of this CTA's own; the time is the CTA's work, not a wait."""
@@ -102,7 +107,7 @@ class RemoteOps(CtaClock):
         self._check_copy("gets from", src, dst, dst, src)
         self.flush()
         source = src.at(pe)
-        got = self.world.transfer(src.nbytes, pe, self.rank, self.costs.sm_copy_per_s)
+        got = self.world.transfer(src.nbytes, pe, self.rank, self._copy_cap())
         self._hold(got, f"get from PE {pe}")
         route = self.world.machine.route(self.rank, pe)
         self.clock += 2 * route.latency_ps
@@ -113,7 +118,7 @@ class RemoteOps(CtaClock):
     def move_remote(self) -> None:
         """Move the bytes that loads and stores of peers' memory have counted."""
         events = []
-        cap = self.costs.sm_copy_per_s
+        cap = self._copy_cap()
         for pe, nbytes in self.reads.items():
             events.append(self.world.transfer(nbytes, pe, self.rank, cap))
             self.clock += 2 * self.world.machine.route(self.rank, pe).latency_ps

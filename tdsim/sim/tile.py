@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tdsim.errors import ApiError, UsageError
-from tdsim.lang import DType, float32, int1, int32, int64
+from tdsim.lang import DType, float16, float32, int1, int32, int64
 from tdsim.lang import _seam as seam
 
 
@@ -107,17 +107,20 @@ _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_
 
 
 def binary_type(name: str, x: Any, y: Any) -> DType:
-    """Element type of a result, by Triton's promotion: the wider float wins."""
+    """Element type of a result, by Triton's promotion: the wider float wins, float16 of two.
+
+    Quotients are float32.
+    """
     if name in _COMPARISONS:
         return int1
+    if name == "divide":
+        return float32
     types = [v.dtype for v in (x, y) if isinstance(v, Tile)]
-    if any(isinstance(v, float) for v in (x, y)) or name == "divide":
-        types.extend([] if any(t.is_float for t in types) else [float32])
     floats = [t for t in types if t.is_float]
     if floats:
-        widest = max(floats, key=lambda t: t.itemsize)
-        same = all(t == widest for t in floats if t.itemsize == widest.itemsize)
-        return widest if same else float32
+        return next((t for t in (float32, float16) if t in floats), floats[0])
+    if any(isinstance(v, float) for v in (x, y)):
+        return float32
     if types and all(t is int1 for t in types) and name.startswith("bitwise"):
         return int1
     return int64 if int64 in types else int32

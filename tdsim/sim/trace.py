@@ -193,7 +193,7 @@ def _arrows(
     for s in kept:
         if s.kind != "wait":
             continue
-        landed = s.end - (run.world.machine.host.stream_op_ps if _on_stream(s) else 0)
+        landed = s.end - (run.world.machine.host.stream_wait_ps if _on_stream(s) else 0)
         cause = landings.get((s.rank, s.detail, landed)) if landed > s.begin else None
         if cause is None or id(cause) not in threads.of:
             continue

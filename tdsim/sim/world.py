@@ -97,7 +97,7 @@ class World:
         capacity: dict[Any, int] = dict(machine.capacities())
         for rank in range(self.n_pes):
             capacity[f"gpu{rank}", "hbm"] = machine.gpu.hbm.bytes_per_s // 2
-        self.net = Network(self.env, capacity)
+        self.net = Network(self.env, capacity, soft=machine.soft_links())
         self.net.on_rates = self._rates if listeners else None
         self.gpus = [Gpu(self.env, machine) for _ in range(self.n_pes)]
         cost = self._barrier_ps()
@@ -125,12 +125,16 @@ class World:
 
     # movement -----------------------------------------------------------------------------
 
-    def transfer(self, nbytes: int, src: int, dst: int, cap: int) -> simpy.Event:
+    def transfer(
+        self, nbytes: int, src: int, dst: int, cap: int, engine: bool = False
+    ) -> simpy.Event:
         """Move bytes between ranks; happens when the last byte has left (no latency).
 
         *cap* limits load/store traffic and copy engines; network adapters read memory
-        themselves, so it does not apply between nodes.
+        themselves, so it does not apply between nodes. *engine*: by a copy engine.
         """
+        if engine and self.machine.engine_links:
+            return self.net.start(nbytes, self.machine.engine_links, 0, cap)
         if src == dst:
             return self.net.start(nbytes, ((f"gpu{src}", "hbm"),), 0, cap)
         route = self.machine.route(src, dst)

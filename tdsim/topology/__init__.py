@@ -14,6 +14,7 @@ from tdsim.topology.specs import (
     LinkSpec,
     Route,
     RouteKind,
+    TileSpec,
 )
 from tdsim.topology.yaml_machine import load_yaml
 
@@ -27,6 +28,7 @@ __all__ = [
     "Machine",
     "Route",
     "RouteKind",
+    "TileSpec",
     "cluster",
     "load_yaml",
     "machine",

@@ -2,7 +2,7 @@
 
 `rail_optimized` puts the GPUs of a node around one NVSwitch and, over several nodes, gives
 every GPU a PCIe switch and a NIC of its own; NIC *i* of every node meets leaf switch *i* (rail
-*i*), and one non-blocking spine joins the rails. `shared_gpu` splits one GPU between PEs.
+*i*), and one non-blocking spine joins the rails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import networkx as nx
 from tdsim.errors import TopologyError
 from tdsim.topology.machine import Machine
 from tdsim.topology.specs import CollectiveSpec, GpuSpec, HostSpec, LinkSpec
-from tdsim.units import Bandwidth
 
 MAX_GPUS = 16384
 """Above this a machine takes longer to build than a simulation of it could be worth."""
@@ -36,19 +35,6 @@ class Platform:
     """NIC to leaf switch."""
     spine: LinkSpec
     """Leaf to spine; the bandwidth is one NIC's share."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedHub:
-    """The parts by which the PEs on one GPU reach each other's memory."""
-
-    port: LinkSpec
-    """A PE to the L2 cache, and the memory back to it."""
-    hub: LinkSpec
-    """From L2 to memory: the one link that all copies share."""
-    copy_engine: Bandwidth
-    """One copy engine, both ends on this GPU."""
-    copy_engine_source: str
 
 
 def check_size(nodes: int, gpus_per_node: int, where: str) -> None:
@@ -88,35 +74,6 @@ def rail_optimized(platform: Platform, *, name: str, nodes: int, gpus_per_node: 
     )
 
 
-def shared_gpu(platform: Platform, hub: SharedHub, *, name: str, ways: int) -> Machine:
-    """One GPU as *ways* PEs of equal parts, which form one node.
-
-    The hub's bandwidth is the whole GPU's copy rate: all copies between PEs share it.
-    """
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_edge("l2", "hbm", link=hub.hub)
-    for rank in range(ways):
-        graph.add_edge(f"gpu{rank}", "l2", link=hub.port)
-        graph.add_edge("hbm", f"gpu{rank}", link=hub.port)
-    share = hub.hub.bandwidth.scaled(9, 10 * ways)
-    source = f"assumed: 0.9 of 1/{ways} of the hub (NCCL itself refuses two ranks on one GPU)"
-    collective = replace(
-        platform.collective,
-        scale_up=share,
-        scale_out=share,
-        sources={**platform.collective.sources, "scale_up": source, "scale_out": source},
-    )
-    return Machine(
-        name=name,
-        gpu=_part_of(platform.gpu, hub, ways),
-        host=platform.host,
-        collective=collective,
-        num_nodes=1,
-        gpus_per_node=ways,
-        graph=nx.freeze(graph),
-    )
-
-
 def _connect(graph: nx.DiGraph[str], a: str, b: str, link: LinkSpec) -> None:
     graph.add_edge(a, b, link=link)
     graph.add_edge(b, a, link=link)
@@ -131,28 +88,3 @@ def _limited_by_nics(platform: Platform, gpus_per_node: int) -> CollectiveSpec:
     source = f"all {gpus_per_node} NICs of a node together: {platform.nic.source}"
     sources = {**platform.collective.sources, "scale_out": source}
     return replace(platform.collective, scale_out=nics, sources=sources)
-
-
-def _part_of(gpu: GpuSpec, hub: SharedHub, ways: int) -> GpuSpec:
-    """One of *ways* equal parts of *gpu*: whole SMs and equal shares of memory and engines."""
-    sms = gpu.num_sms // ways
-    part = f"1/{ways} of: "
-    divided = ("flops", "hbm", "hbm_bytes", "l2", "l2_bytes", "copy_engines")
-    return replace(
-        gpu,
-        name=f"{gpu.name}/{ways}",
-        num_sms=sms,
-        flops={dtype: rate * sms // gpu.num_sms for dtype, rate in gpu.flops.items()},
-        hbm=gpu.hbm.scaled(1, ways),
-        hbm_bytes=gpu.hbm_bytes // ways,
-        l2=gpu.l2.scaled(1, ways),
-        l2_bytes=gpu.l2_bytes // ways,
-        copy_engines=max(1, gpu.copy_engines // ways),
-        copy_engine=hub.copy_engine,
-        sources={
-            **gpu.sources,
-            **{field: part + gpu.sources[field] for field in divided},
-            "num_sms": f"{gpu.num_sms} // {ways} of: {gpu.sources['num_sms']}",
-            "copy_engine": hub.copy_engine_source,
-        },
-    )

@@ -31,6 +31,8 @@ class Machine:
     gpus_per_node: int
     graph: nx.DiGraph[str]
     """Directed and frozen; every edge carries ``link``, a `LinkSpec`."""
+    engine_links: tuple[LinkId, ...] = ()
+    """What a copy engine's copy crosses instead of its route, where that differs."""
     _paths: dict[int, dict[str, Path]] = field(default_factory=dict, init=False, repr=False)
     _routes: dict[tuple[int, int], Route] = field(default_factory=dict, init=False, repr=False)
 
@@ -70,6 +72,10 @@ class Machine:
         if found is None:
             found = self._routes[key] = self._find_route(src_rank, dst_rank)
         return found
+
+    def soft_links(self) -> frozenset[LinkId]:
+        """The links that slow down before they are full."""
+        return frozenset(edge for edge in self.graph.edges if self.link(edge).soft)
 
     def _find_route(self, src: int, dst: int) -> Route:
         if src == dst:

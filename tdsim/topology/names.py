@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 from tdsim.errors import TopologyError, UnknownNameError
-from tdsim.topology.builders import check_size, rail_optimized, shared_gpu
+from tdsim.topology.builders import check_size, rail_optimized
 from tdsim.topology.machine import Machine
-from tdsim.topology.presets import H200_HUB, PLATFORMS
+from tdsim.topology.presets import H200_HUB, H200_SHARED, PLATFORMS
+from tdsim.topology.shared import shared_gpu
 from tdsim.topology.yaml_machine import load_yaml
 
 NODE_SIZE = 8
@@ -89,4 +90,4 @@ def _shared(name: str, ways: int) -> Machine:
             f"2 to {MAX_SHARED} PEs",
             "change the number in the name",
         )
-    return shared_gpu(PLATFORMS["h200"], H200_HUB, name=name, ways=ways)
+    return shared_gpu(H200_SHARED, H200_HUB, name=name, ways=ways)

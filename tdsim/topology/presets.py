@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tdsim.topology.builders import Platform, SharedHub
+from tdsim.topology.builders import Platform
+from tdsim.topology.shared import SharedHub
 from tdsim.topology.specs import CollectiveSpec, GpuSpec, HostSpec, LinkSpec
 from tdsim.units import Bandwidth, ns, us
 
@@ -56,6 +57,8 @@ H100 = GpuSpec(
         "copy_engines": "assumed",
         "copy_engine": "Syncopate (OSDI 2026): saturates NVLink at 400 GB/s on H100",
         "local_copy": "NCCL issue 2177: 87 GiB/s for 32 MB inside one GPU",
+        "busy_copy": "assumed",
+        "tiles": "none measured one by one",
     },
 )
 
@@ -105,18 +108,28 @@ H20 = replace(
 HOST = HostSpec(
     launch_ps=us(2.5),
     launch_latency_ps=us(3),
+    issue_ps=us(1),
+    add_issue_ps=us(1),
     copy_issue_ps=us(1.5),
     stream_op_ps=us(1),
+    stream_add_ps=us(1),
+    stream_wait_ps=us(1),
     signal_ps=us(0.5),
     nic_issue_ps=us(1),
     connections=8,
     load_latency_ps=us(1.2),
+    loop_load_ps=0,
     barrier_ps=us(2),
+    call_end_ps=0,
     sources={
         "launch_ps": "gpu-benches, gpu-small-kernels on H200: a kernel each 2.52 us",
         "launch_latency_ps": "assumed",
+        "issue_ps": "assumed",
+        "add_issue_ps": "assumed",
         "copy_issue_ps": f"assumed: with two links near the 2.1 us of {_PK_ON_H20}, 128 bytes",
         "stream_op_ps": "assumed",
+        "stream_add_ps": "assumed",
+        "stream_wait_ps": "assumed",
         "signal_ps": "measured: 0.94 us one way between two CTAs, less the links' part",
         "nic_issue_ps": (
             "'GPU-Initiated Communication: Dissecting Down to the Bone' (2026), table 3: "
@@ -124,7 +137,9 @@ HOST = HostSpec(
         ),
         "connections": "CUDA programming guide: CUDA_DEVICE_MAX_CONNECTIONS is 8 unless set",
         "load_latency_ps": "assumed: three stages of loads in flight at 0.4 us each from HBM",
+        "loop_load_ps": "assumed: hidden by other warps",
         "barrier_ps": "assumed: twice the 1.06 us of a grid barrier in gpu-benches on H200",
+        "call_end_ps": "assumed: hidden by the next call",
     },
 )
 
@@ -213,22 +228,43 @@ PLATFORMS: Mapping[str, Platform] = {
     )
 }
 
+H200_SHARED = replace(
+    PLATFORMS["h200"],
+    gpu=replace(H200, tiles={}, busy_copy=1.0),
+    host=replace(HOST, sources={**HOST.sources}),
+)
+"""One H200 as its PEs see it, with what was measured on a shared one."""
+
+_MEASURED_COPIES = (
+    "measured: 16 CTAs copy 702 GB/s of payload, 132 copy 2003, which a soft link of 2116 gives"
+)
+
 H200_HUB = SharedHub(
     port=LinkSpec(
-        bandwidth=Bandwidth.gb_per_s(2003),
+        bandwidth=Bandwidth.gb_per_s(4232),
         latency_ps=ns(220),
         kind="shared",
         ordered=True,
-        source="measured: 132 CTAs copy 2003 GB/s of payload, a signal takes 0.94 us one way",
+        source="assumed: twice the hub, so no limit; a signal takes 0.94 us one way (measured)",
     ),
     hub=LinkSpec(
-        bandwidth=Bandwidth.gb_per_s(2003),
+        bandwidth=Bandwidth.gb_per_s(2116),
         latency_ps=0,
         kind="shared",
         ordered=True,
-        source="measured: 132 CTAs copy 2003 GB/s of payload; the ports carry the latency",
+        source=f"{_MEASURED_COPIES}; the ports carry the latency",
+        soft=True,
+    ),
+    engines=LinkSpec(
+        bandwidth=H200.local_copy.scaled(4),
+        latency_ps=0,
+        kind="shared",
+        ordered=True,
+        source="assumed: four engines at once, each as fast as alone",
     ),
     copy_engine=H200.local_copy,
     copy_engine_source=H200.sources["local_copy"],
+    sm_step=8,
+    sm_step_source="in steps of 8, in which the driver divides a GPU into green contexts",
 )
 """How PEs on one H200 reach each other: through its L2 cache and memory."""

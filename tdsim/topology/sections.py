@@ -11,7 +11,14 @@ from typing import Any, TypeVar, get_args
 
 from tdsim.errors import TopologyError, UnknownNameError
 from tdsim.topology import quantity
-from tdsim.topology.specs import CollectiveSpec, GpuSpec, HostSpec, LinkKind, LinkSpec
+from tdsim.topology.specs import (
+    CollectiveSpec,
+    GpuSpec,
+    HostSpec,
+    LinkKind,
+    LinkSpec,
+    TileSpec,
+)
 from tdsim.units import Bandwidth
 
 Reader = Callable[[object, str], object]
@@ -74,6 +81,23 @@ def read_flops(value: object, where: str) -> dict[str, Any]:
     return read_section(dict.fromkeys(DTYPES, read_compute), value, where)
 
 
+def read_tiles(value: object, where: str) -> dict[tuple[int, int, int], TileSpec]:
+    """``{128x256x64: {efficiency: 0.8, drain: 4 us}}``, one entry per tile shape."""
+    tiles = {}
+    for key, entry in read_mapping(value, where).items():
+        m, _, rest = key.partition("x")
+        n, _, k = rest.partition("x")
+        if not (m.isdecimal() and n.isdecimal() and k.isdecimal()):
+            raise TopologyError(f"tile {key!r}", where, "MxNxK, such as 128x256x64")
+        given = read_section(TILE, entry, f"{where}, {key}", required=TILE)
+        spec = TileSpec(efficiency=given["efficiency"], drain_ps=given["drain"])
+        tiles[int(m), int(n), int(k)] = spec
+    return tiles
+
+
+TILE: Schema = {"efficiency": read_fraction, "drain": read_time}
+
+
 GPU: Schema = {
     "name": read_text,
     "num_sms": read_count,
@@ -87,17 +111,27 @@ GPU: Schema = {
     "copy_engines": read_count,
     "copy_engine": read_bandwidth,
     "local_copy": read_bandwidth,
+    "busy_copy": read_fraction,
+    "tiles": read_tiles,
 }
+OPTIONAL = ("busy_copy", "tiles")
+"""Keys that even a GPU without a preset need not have."""
 HOST: Schema = {
     "launch": read_time,
+    "issue": read_time,
+    "add_issue": read_time,
     "launch_latency": read_time,
     "copy_issue": read_time,
     "stream_op": read_time,
+    "stream_add": read_time,
+    "stream_wait": read_time,
     "signal": read_time,
     "nic_issue": read_time,
     "connections": read_count,
     "load_latency": read_time,
+    "loop_load": read_time,
     "barrier": read_time,
+    "call_end": read_time,
 }
 COLLECTIVE: Schema = {
     "launch": read_time,
@@ -109,6 +143,7 @@ LINK: Schema = {
     "bandwidth": read_bandwidth,
     "latency": read_time,
     "ordered": read_flag,
+    "soft": read_flag,
     "source": read_text,
 }
 

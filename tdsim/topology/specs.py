@@ -19,6 +19,16 @@ LinkId = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TileSpec:
+    """How one GEMM tile shape runs with all SMs busy, its loads from the L2 cache included."""
+
+    efficiency: float
+    """The part of the GPU's FLOP/s that the main loop sustains, between 0 and 1."""
+    drain_ps: int
+    """What each output tile loses while its stores drain and the pipeline refills."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpec:
     """One GPU as a kernel sees it."""
 
@@ -41,6 +51,10 @@ class GpuSpec:
     local_copy: Bandwidth
     """Payload rate of one copy engine when source and destination are on the same GPU."""
     sources: Mapping[str, str] = field(hash=False)
+    busy_copy: float = 1.0
+    """The part of `sm_copy` that a CTA keeps while all other SMs multiply."""
+    tiles: Mapping[tuple[int, int, int], TileSpec] = field(default_factory=dict, hash=False)
+    """Tile shapes (m, n, k) of 2-byte types that were measured, beside `mma_efficiency`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +68,8 @@ class LinkSpec:
     ordered: bool
     """Whether writes that enter in order leave in order."""
     source: str
+    soft: bool = False
+    """Whether it slows down before it is full (see `tdsim.engine.network`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +77,21 @@ class HostSpec:
     """Fixed costs of the host, its streams and its fabric, in picoseconds."""
 
     launch_ps: int
-    """Host time per kernel launch or other stream operation; none follows closer."""
+    """Host time per kernel launch or barrier."""
+    issue_ps: int
+    """Host time per copy, signal write or wait put on a stream."""
     launch_latency_ps: int
     """From enqueueing a kernel on an idle stream to its first CTA."""
+    add_issue_ps: int
+    """Host time per signal add put on a stream, which may be a kernel of its own."""
     copy_issue_ps: int
     """From a copy's turn on its stream to its first byte."""
     stream_op_ps: int
-    """A stream-ordered signal write, or the check that ends a stream-ordered wait."""
+    """A stream-ordered signal write; also the least time between two kernels of a stream."""
+    stream_add_ps: int
+    """A stream-ordered signal add."""
+    stream_wait_ps: int
+    """From a signal that is visible to the next operation of a stream that waits for it."""
     signal_ps: int
     """One-way delay of a system-scope signal, on top of the links' latency."""
     nic_issue_ps: int
@@ -76,8 +100,12 @@ class HostSpec:
     """In-order hardware queues that all streams of a process share."""
     load_latency_ps: int
     """From the first load of a tile pipeline to its first multiply."""
+    loop_load_ps: int
+    """What each turn of a loop without a product waits for its loads, beyond their bytes."""
     barrier_ps: int
     """Fixed cost of a barrier over one node, on top of its signals."""
+    call_end_ps: int
+    """Device time that ends a call on its main stream, such as the advance of its number."""
     sources: Mapping[str, str] = field(hash=False)
 
 

@@ -133,7 +133,9 @@ class _Document:
         return sections.read_section(schema, data, f"{self.file}, {key}", required=required)
 
     def _gpu(self) -> GpuSpec:
-        required = () if self.base else tuple(sections.GPU)
+        required = (
+            () if self.base else tuple(k for k in sections.GPU if k not in sections.OPTIONAL)
+        )
         given = self._section("gpu", sections.GPU, required)
         if self.base:
             flops = {**self.base.gpu.flops, **given.get("flops", {})}

@@ -247,7 +247,7 @@ def promotions(out):
     half, brain = td.full((4,), 1.0, td.float16), td.full((4,), 1.0, td.bfloat16)
     single, whole = td.full((4,), 1.0, td.float32), td.arange(0, 4)
     td.store(out, (0,), kind(half + half, td.float16))
-    td.store(out, (1,), kind(half + brain, td.float32))
+    td.store(out, (1,), kind(half + brain, td.float16))
     td.store(out, (2,), kind(brain * single, td.float32))
     td.store(out, (3,), kind(brain * 2.0, td.bfloat16))
     td.store(out, (4,), kind(whole + 1, td.int32))
@@ -255,6 +255,8 @@ def promotions(out):
     td.store(out, (6,), kind(whole / 2, td.float32))
     td.store(out, (7,), kind(whole + td.cast(whole, td.int64), td.int64))
     td.store(out, (8,), kind(td.sum(td.full((4, 4), 1.0, td.bfloat16), 0), td.float32))
+    td.store(out, (9,), kind(half / half, td.float32))
+    td.store(out, (10,), kind(brain / 2.0, td.float32))
 
 
 @td.function
@@ -266,7 +268,7 @@ def kind(tile, expected):
 
 
 def test_results_have_the_dtype_of_tritons_promotion():
-    assert run_kernel(promotions, out=(9,), dtype=td.float32).tolist() == [1.0] * 9
+    assert run_kernel(promotions, out=(11,), dtype=td.float32).tolist() == [1.0] * 11
 
 
 @td.kernel

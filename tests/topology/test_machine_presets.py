@@ -3,7 +3,9 @@
 import dataclasses
 
 import pytest
+import simpy
 
+from tdsim.engine.network import Network
 from tdsim.topology import machine, preset_names
 
 ALL = [*preset_names(), "h100x16", "h20x2x3", "h200-shared-3"]
@@ -101,8 +103,8 @@ def test_a_put_to_another_node_begins_to_arrive_after_4_to_5_us():
 @pytest.mark.parametrize("ways", range(2, 17))
 def test_pes_on_one_gpu_divide_it_and_never_exceed_it(ways):
     part, whole = machine(f"h200-shared-{ways}").gpu, machine("h200x1").gpu
-    assert part.num_sms == 132 // ways
-    assert part.copy_engines >= 1
+    assert part.num_sms % 8 == 0
+    assert 132 / ways - 8 < part.num_sms <= 132 / ways
     assert part.hbm.bytes_per_s * ways <= whole.hbm.bytes_per_s
     assert part.l2.bytes_per_s * ways <= whole.l2.bytes_per_s
     for dtype, rate in part.flops.items():
@@ -123,8 +125,26 @@ def test_all_pes_on_one_gpu_are_one_node_and_share_one_hub(ways):
                 assert {built.link(link).kind for link in route.links} == {"shared"}
 
 
-def test_copies_on_one_gpu_run_at_the_measured_rates():
+def carried(target, flows):
+    """GB/s of *flows* copying CTAs together, spread over all PEs."""
+    env = simpy.Environment()
+    net = Network(env, target.capacities(), soft=target.soft_links())
+    for i in range(flows):
+        src = i % target.world_size
+        links = target.route(src, (src + 1) % target.world_size).links
+        net.start(10**9, links, 0, target.gpu.sm_copy.bytes_per_s)
+    env.run(1)
+    return net.in_flight(("l2", "hbm")) / 10**9
+
+
+@pytest.mark.parametrize(("flows", "measured"), [(1, 47), (16, 702), (132, 2003)])
+def test_copying_ctas_on_one_gpu_reach_the_measured_rates_together(flows, measured):
+    assert carried(machine("h200-shared-4"), flows) == pytest.approx(measured, rel=0.02)
+
+
+def test_copy_engines_on_one_gpu_share_a_link_and_the_hub():
     built = machine("h200-shared-4")
-    assert str(built.link(("l2", "hbm")).bandwidth) == "2003 GB/s"
-    assert str(built.gpu.sm_copy) == "47 GB/s"
+    assert built.engine_links == (("copy_engines", "l2"), ("l2", "hbm"))
+    assert all(built.link(link).kind == "shared" for link in built.engine_links)
     assert built.gpu.copy_engine == built.gpu.local_copy
+    assert machine("h200x4").engine_links == ()

@@ -1,0 +1,148 @@
+"""The CUDA driver, one call each: modules, launches, tensor maps, stream-ordered words.
+
+Streams, events and plain memory are torch's; what torch does not offer is here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cuda.bindings import driver as cu
+
+from ..lowering.compile import Compiled, TensorMap
+from ..lowering.words import NUM_WORDS, SYMBOL, Word
+
+_DATA_TYPES = {8: 10, 9: 8, 10: 9}
+"""Triton's number of an element type to ``CUtensorMapDataType``, where the two differ."""
+_WAITS = {"ge": cu.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ,
+          "eq": cu.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ}  # fmt: skip
+
+
+class CudaError(Exception):
+    """A driver call failed; the text names the call and CUDA's own reason."""
+
+
+def check(result: tuple[Any, ...], call: str) -> Any:
+    """The value of a driver call, or :class:`CudaError`."""
+    if result[0] != cu.CUresult.CUDA_SUCCESS:
+        raise CudaError(f"{call}: {cu.cuGetErrorString(result[0])[1].decode()}")
+    return result[1] if len(result) == 2 else result[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A compiled kernel in this process: the module and its entry."""
+
+    compiled: Compiled
+    module: Any
+    function: Any
+
+
+def load(compiled: Compiled, words: Mapping[Word, int]) -> Loaded:
+    """Load *compiled* and tell it *words*. Waits for running kernels: load before launching."""
+    module = check(cu.cuModuleLoadData(compiled.cubin), "cuModuleLoadData")
+    function = check(
+        cu.cuModuleGetFunction(module, compiled.name.encode()), "cuModuleGetFunction"
+    )
+    # Whatever is left to the first launch would wait for the kernels that run by then.
+    check(cu.cuFuncLoad(function), "cuFuncLoad")
+    shared = compiled.resources.shared_bytes
+    attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    check(
+        cu.cuFuncSetAttribute(function, attribute, shared), f"{shared} bytes of shared memory"
+    )
+    if compiled.module_words:
+        address, _ = check(cu.cuModuleGetGlobal(module, SYMBOL.encode()), "cuModuleGetGlobal")
+        values = (ctypes.c_int64 * NUM_WORDS)()
+        for word, value in words.items():
+            values[word] = value
+        place = ctypes.addressof(values)
+        check(cu.cuMemcpyHtoD(address, place, ctypes.sizeof(values)), "set module words")
+    return Loaded(compiled, module, function)
+
+
+def launch(
+    kernel: Loaded, grid: tuple[int, ...], arguments: tuple[Any, ...], stream: int
+) -> None:
+    """Launch with *arguments*, (values, ctypes types), as :func:`packed` makes them."""
+    x, y, z = (*grid, 1, 1)[:3]
+    threads, shared = kernel.compiled.num_warps * 32, kernel.compiled.resources.shared_bytes
+    call = cu.cuLaunchKernel(
+        kernel.function, x, y, z, threads, 1, 1, shared, stream, arguments, 0
+    )
+    check(call, f"launch of {kernel.compiled.name}")
+
+
+def tensor_map(
+    spec: TensorMap, address: int, shape: Sequence[int], strides: Sequence[int]
+) -> Any:
+    """The TMA descriptor of a row-major tensor; *strides* in elements, outermost first."""
+    rank = len(shape)
+    steps = [cu.cuuint64_t(n * spec.element_bytes) for n in reversed(strides[:-1])]
+    steps.append(cu.cuuint64_t(shape[0] * strides[0] * spec.element_bytes))
+    call = cu.cuTensorMapEncodeTiled(
+        cu.CUtensorMapDataType(_DATA_TYPES.get(spec.element_type, spec.element_type)),
+        rank,
+        address,
+        [cu.cuuint64_t(n) for n in reversed(shape)],
+        steps,
+        [cu.cuuint32_t(n) for n in reversed(spec.block)],
+        [cu.cuuint32_t(1)] * rank,
+        cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        cu.CUtensorMapSwizzle(spec.swizzle),
+        cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    return check(call, f"tensor map of {list(shape)} in tiles of {list(spec.block)}")
+
+
+def copy(stream: int, to: int, source: int, count: int) -> None:
+    """Copy *count* bytes in stream order."""
+    check(cu.cuMemcpyAsync(to, source, count, stream), f"copy of {count} bytes")
+
+
+def write_word(stream: int, address: int, value: int) -> None:
+    """Write an int64 after all earlier work of the stream is visible to every observer."""
+    check(cu.cuStreamWriteValue64(stream, address, value, 0), "cuStreamWriteValue64")
+
+
+def wait_word(stream: int, address: int, cmp: str, value: int) -> None:
+    """Hold the stream until the int64 at *address* compares true (``ge`` or ``eq``)."""
+    check(cu.cuStreamWaitValue64(stream, address, value, _WAITS[cmp]), "cuStreamWaitValue64")
+
+
+@dataclass(frozen=True, slots=True)
+class SmSet:
+    """A fixed set of a GPU's SMs (a green context), whose streams run nowhere else."""
+
+    num_sms: int
+    context: Any
+
+    def stream(self) -> int:
+        """A new stream on these SMs."""
+        flags = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return int(check(cu.cuGreenCtxStreamCreate(self.context, flags, 0), "green stream"))
+
+
+def split_sms(device: int, parts: int, index: int) -> SmSet:
+    """Part *index* of *parts* of the GPU's SMs: equal, disjoint, the same in every process.
+
+    An MPS percentage would not do: two clients of 50 % were seen on the same 66 SMs.
+    """
+    handle = check(cu.cuDeviceGet(device), "cuDeviceGet")
+    kind = cu.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
+    whole = check(cu.cuDeviceGetDevResource(handle, kind), "cuDeviceGetDevResource")
+    share = whole.sm.smCount // parts // 8 * 8  # Hopper splits in groups of 8
+    groups, _, _ = check(
+        cu.cuDevSmResourceSplitByCount(parts, whole, 0, share), "cuDevSmResourceSplitByCount"
+    )
+    part = groups[index]
+    described = check(cu.cuDevResourceGenerateDesc([part], 1), "cuDevResourceGenerateDesc")
+    flags = cu.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
+    return SmSet(
+        int(part.sm.smCount),
+        check(cu.cuGreenCtxCreate(described, handle, flags), "cuGreenCtxCreate"),
+    )

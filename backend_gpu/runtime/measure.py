@@ -1,0 +1,199 @@
+"""One case on one PE: its data against the reference, and its time."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from tdsim import lang as td
+from tdsim.programs import load_program, standard_inputs
+from tdsim.records import Case, Measurement
+
+from .context import Context
+from .memory import View
+
+_INPUT_SETS_BYTES = 256 << 20
+"""Timed calls rotate through inputs of at least this size, several times any L2."""
+_TORCH = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32,
+          "int32": torch.int32, "int64": torch.int64}  # fmt: skip
+
+
+class Runner:
+    """Runs *case* with *ctx*. Collective: all PEs run the same case."""
+
+    def __init__(self, ctx: Context, case: Case) -> None:
+        self.ctx, self.case = ctx, case
+        self.program = load_program(case.program)
+        self.sizes = self.program.sizes(case.shape, ctx.n_pes, ctx.n_nodes)
+        self.tunables = self.program.tuned(case.tunables)
+        self.dtype = td.dtype(case.dtype)
+        self.held: list[torch.Tensor] = []
+
+    def run(self) -> Measurement:
+        """Allocate and compile everything, then the data runs, then the timed calls."""
+        sets = [self._tensors() for _ in range(self._input_sets())]
+        for views in sets:
+            self.ctx.preparing = True
+            self._call(views)
+        self.ctx.preparing = False
+        torch.cuda.synchronize()
+        dist.barrier()
+        wrong, error = self._data_runs(sets[0])
+        times = self._timed_calls(sets)
+        found: list[Any] = [None] * self.ctx.n_pes
+        dist.all_gather_object(found, (wrong, error, times))
+        runs = self.case.runs
+        return Measurement(
+            case=self.case,
+            time_us=tuple(tuple(t) for _, _, t in found) if self.case.repeats else (),
+            wrong_runs=max(w for w, _, _ in found) if runs else None,
+            max_error=max(e for _, e, _ in found) if runs else None,
+            heap_bytes=self.ctx.heap.in_use,
+            kernels={
+                loaded.compiled.name: {
+                    "registers": loaded.compiled.resources.registers,
+                    "shared_bytes": loaded.compiled.resources.shared_bytes,
+                    "stack_bytes": loaded.compiled.resources.stack_bytes,
+                }
+                for loaded in self.ctx.kernels.values()
+            },
+        )
+
+    def _input_sets(self) -> int:
+        if not self.case.repeats:
+            return 1
+        size = sum(
+            self.dtype.itemsize * int(np.prod(t.shape(self.sizes, n)))
+            for n, t in self.program.tensors.items()
+            if t.role == "input"
+        )
+        return max(1, min(4, _INPUT_SETS_BYTES // max(size, 1)))
+
+    def _tensors(self) -> dict[str, View]:
+        """Fresh memory for every tensor of the program, inputs filled with normal values."""
+        views: dict[str, View] = {}
+        for name, tensor in self.program.tensors.items():
+            shape = tensor.shape(self.sizes, f"{self.program.name} tensor {name}")
+            count = self.dtype.itemsize * int(np.prod(shape))
+            step = int(np.prod(shape[1:]))
+            if tensor.symmetric:
+                heap = self.ctx.heap
+                views[name] = View(heap.allocate(count), shape, self.dtype, step, heap)
+            else:
+                block = torch.empty(count, dtype=torch.uint8, device="cuda")
+                self.held.append(block)
+                views[name] = View(block.data_ptr(), shape, self.dtype, step)
+            as_tensor(views[name]).normal_()
+        return views
+
+    def _call(self, views: dict[str, View]) -> None:
+        self.ctx.begin_call()
+        self.program.host(self.ctx, **views, **self.tunables)
+        self.ctx.end_call()
+
+    def _data_runs(self, views: dict[str, View]) -> tuple[int, float]:
+        """Wrong runs and the worst error (relative norm of the difference)."""
+        wrong, worst = 0, 0.0
+        for run in range(self.case.runs):
+            errors = self._data_run(views, run)
+            worst = max([worst, *errors])
+            wrong += any(not e <= 1e-2 for e in errors)
+        return wrong, worst
+
+    def _data_run(self, views: dict[str, View], run: int) -> list[float]:
+        """Several calls without host synchronisation between them, one PE late at random."""
+        ctx, rank = self.ctx, self.ctx.my_pe
+        given = [
+            standard_inputs(
+                self.program, self.sizes, self.dtype, ctx.n_pes, self.case.seed + run, call
+            )
+            for call in range(self.case.calls)
+        ]
+        staged = [{n: as_torch(v[rank]).cuda() for n, v in call.items()} for call in given]
+        outputs = [n for n, t in self.program.tensors.items() if t.role == "output"]
+        results: list[dict[str, torch.Tensor]] = []
+        self._poison(views)
+        torch.cuda.synchronize()
+        dist.barrier()
+        draw = random.Random(f"{self.case.seed} {run}")
+        late = [draw.randrange(ctx.n_pes) for _ in range(self.case.calls)]
+        with torch.cuda.stream(ctx.main):
+            for call, tensors in enumerate(staged):
+                if late[call] == rank:
+                    torch.cuda._sleep(draw.randrange(2_000_000))
+                for name, value in tensors.items():
+                    as_tensor(views[name]).copy_(value)
+                for name in outputs:
+                    if views[name].heap is None:  # peers may already write a symmetric one
+                        as_tensor(views[name]).fill_(float("nan"))
+                self._call(views)
+                results.append({n: as_tensor(views[n]).clone() for n in outputs})
+        torch.cuda.synchronize()
+        return [
+            _error(found[name], self.program.reference(inputs)[name][rank], self.dtype)
+            for found, inputs in zip(results, given, strict=True)
+            for name in outputs
+        ]
+
+    def _poison(self, views: dict[str, View]) -> None:
+        """NaN in everything that a program must not read before it is written."""
+        kept = [v for kind in ("symmetric", "local") for v in self.ctx.memory(kind)]
+        for view in [*kept, *views.values()]:
+            if view.dtype.is_float:
+                as_tensor(view).fill_(float("nan"))
+
+    def _timed_calls(self, sets: list[dict[str, View]]) -> list[float]:
+        """Microseconds of each call between events on the main stream, from a barrier on."""
+        for views in sets:
+            for name, tensor in self.program.tensors.items():
+                if tensor.role == "input":
+                    as_tensor(views[name]).normal_()
+        torch.cuda.synchronize()
+        times = []
+        repeats = self.case.repeats
+        for number in range((self.case.warmup + repeats) if repeats else 0):
+            dist.barrier()
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            self.ctx.barrier_all()
+            begin.record(self.ctx.main)
+            self._call(sets[number % len(sets)])
+            end.record(self.ctx.main)
+            end.synchronize()
+            times.append(begin.elapsed_time(end) * 1e3)
+        torch.cuda.synchronize()
+        return times[self.case.warmup :]
+
+
+def as_torch(array: Any) -> torch.Tensor:
+    """A CPU tensor of a NumPy array, also of types that torch cannot take from NumPy."""
+    if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
+        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+class _Raw:
+    """CUDA memory as torch takes it from others."""
+
+    def __init__(self, address: int, count: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (count,), "typestr": "|u1", "data": (address, False), "version": 3,
+        }  # fmt: skip
+
+
+def as_tensor(view: View) -> torch.Tensor:
+    """The same memory as a torch tensor."""
+    raw = torch.as_tensor(_Raw(view.address, view.nbytes), device="cuda")
+    return raw.view(_TORCH[view.dtype.name]).view(view.shape)
+
+
+def _error(found: torch.Tensor, expected: Any, dtype: td.DType) -> float:
+    """Relative norm of the difference in float64; infinite where it is no number."""
+    wanted = torch.from_numpy(np.asarray(expected.astype(dtype.numpy), np.float64)).cuda()
+    off = torch.linalg.vector_norm(found.double() - wanted)
+    size = torch.linalg.vector_norm(wanted)
+    error = float(off / size) if float(size) else float(off)
+    return error if error == error else float("inf")

@@ -1,0 +1,263 @@
+"""``tdsim validate``: measured beside predicted, for a list of cases or a record of them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import shlex
+import sys
+from typing import Any
+
+from tdsim.backends import load_backend
+from tdsim.cli import options
+from tdsim.cli.output import progress, say, table, write_json
+from tdsim.errors import UsageError
+from tdsim.predict.caselist import KEY, CaseList, label, note_of, read_list
+from tdsim.predict.report import make_job
+from tdsim.predict.validation import Pair, Summary, Validation, pairs_of, validate
+from tdsim.records import Case, Job, Measurement, Placement, Record
+from tdsim.topology import Machine, machine
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "list", nargs="?", help="a JSON file of cases; not needed with a record"
+    )
+    parser.add_argument(
+        "--record", metavar="FILE", help="what --backend measures goes there, else it is read"
+    )
+    parser.add_argument("--backend", help="measure on this backend (gpu)")
+    parser.add_argument("--nproc", type=int, metavar="N", help="PEs (default: the list's)")
+    parser.add_argument("--pes-per-node", type=int, metavar="N", help="make logical nodes")
+    parser.add_argument("--share-gpu", action="store_true", help="all PEs on one GPU")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one case (60)")
+    parser.add_argument("--topology", help="preset or YAML file (default: the list's)")
+    parser.add_argument("--worst", type=int, default=5, help="largest errors to show (5)")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    listed = read_list(args.list) if args.list else None
+    if args.backend:
+        listed, record = _measure(args, listed)
+    else:
+        listed, record = _recorded(args, listed)
+    target = machine(args.topology or listed.topology)
+    pairs = pairs_of(record, target, lambda case: label(case) in listed.held_back)
+    failed = [found for found in record.measurements if found.error is not None]
+    if not pairs and not failed:
+        raise UsageError("no timed case", args.record or args.list, "repeats above 0")
+    if args.json:
+        write_json(_as_json(record, target, pairs, args.worst))
+        return 1 if failed else 0
+    if pairs:
+        _show(record, target, pairs, args.worst)
+    for found in failed:
+        say(f"FAILED {_short(found.case)}: {found.error}")
+    return 1 if failed else 0
+
+
+def _recorded(args: argparse.Namespace, listed: CaseList | None) -> tuple[CaseList, Record]:
+    """A record from disk, and the list of *args* or that which the record remembers."""
+    if not args.record:
+        raise UsageError(
+            "nothing to compare with",
+            "validate",
+            "--backend NAME to measure or --record FILE to read",
+            "tdsim validate LIST --backend gpu --share-gpu",
+        )
+    record = Record.read(args.record)
+    known = listed or note_of(record)
+    if known is None:
+        if not args.topology:
+            raise UsageError(
+                "the record names no topology", args.record, "--topology or its LIST", "add one"
+            )
+        known = CaseList(topology=args.topology, placement=record.placement, cases=())
+    return known, record
+
+
+def _measure(args: argparse.Namespace, listed: CaseList | None) -> tuple[CaseList, Record]:
+    """Run the list on hardware; what has been measured is on disk after each case."""
+    if listed is None:
+        raise UsageError("no list", "validate", "LIST to measure", "name a JSON file of cases")
+    options.check_output(args.record)
+    listed = dataclasses.replace(
+        listed,
+        placement=_placement(args, listed.placement),
+        topology=args.topology or listed.topology,
+    )
+    _check_cases(listed)
+    job = Job(cases=listed.cases, placement=listed.placement, timeout_s=args.timeout)
+    keeper = _Keeper(args.record, listed)
+    with progress("measuring", len(job.cases)) as advance:
+
+        def on_result(_: int, found: Measurement) -> None:
+            keeper.add(found)
+            advance(_short(found.case))
+
+        record = load_backend(args.backend).run(job, on_result)
+    return listed, keeper.finish(record)
+
+
+def _placement(args: argparse.Namespace, listed: Placement) -> Placement:
+    """The list's placement with what the command line changes."""
+    n_pes = args.nproc or listed.n_pes
+    same_nodes = listed.pes_per_node if n_pes == listed.n_pes else n_pes
+    return Placement(
+        n_pes=n_pes,
+        pes_per_node=args.pes_per_node or same_nodes,
+        share_gpu=args.share_gpu or listed.share_gpu,
+    )
+
+
+def _check_cases(listed: CaseList) -> None:
+    """Refuse what cannot be predicted before hardware is touched."""
+    target, place = machine(listed.topology), listed.placement
+    if (place.n_pes, place.pes_per_node) != (target.world_size, target.gpus_per_node):
+        raise UsageError(
+            f"{place.n_pes} PEs, {place.pes_per_node} to a node, and {target.name}",
+            "validate",
+            f"{target.world_size} PEs, {target.gpus_per_node} to a node",
+            "give --topology and --nproc that agree",
+        )
+    for case in listed.cases:
+        make_job(case.program, target, case.shape, case.tunables, case.dtype, case.seed)
+
+
+class _Keeper:
+    """The record on disk: rewritten whole after each result, so nothing measured is lost."""
+
+    def __init__(self, path: str | None, listed: CaseList) -> None:
+        self.path, self.listed = path, listed
+        self.found: list[Measurement] = []
+        self.date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        self.command = shlex.join(["tdsim", *sys.argv[1:]])
+
+    def add(self, found: Measurement) -> None:
+        self.found.append(found)
+        partial = Record(
+            date=self.date,
+            command=self.command,
+            environment={"partial": f"{len(self.found)} of {len(self.listed.cases)} cases"},
+            placement=self.listed.placement,
+            measurements=tuple(self.found),
+        )
+        self.finish(partial)
+
+    def finish(self, record: Record) -> Record:
+        """*record* with what the list says, also on disk."""
+        environment = {**record.environment, KEY: self.listed.note()}
+        whole = dataclasses.replace(record, environment=environment)
+        if self.path:
+            whole.write(self.path)
+        return whole
+
+
+def _short(case: Case) -> str:
+    """One case in a table cell."""
+    values = {**case.shape, **case.tunables}
+    name = case.program.rpartition(":")[2]
+    return " ".join([name, *(f"{key}={value}" for key, value in values.items())])
+
+
+def _show(record: Record, target: Machine, pairs: tuple[Pair, ...], worst: int) -> None:
+    device = record.environment.get("device", "hardware")
+    table(
+        f"{record.date}, {device}, beside {target.name}",
+        ("case", "use", "measured us", "noise", "predicted us", "ratio"),
+        (
+            (
+                _short(pair.case),
+                "used" if pair.used else "held back",
+                f"{pair.measured_us:,.1f}",
+                f"{pair.noise:.1%}",
+                f"{pair.predicted_us:,.1f}",
+                f"{pair.ratio:.2f}",
+            )
+            for pair in pairs
+        ),
+    )
+    result = validate(pairs, worst)
+    table(
+        "summary",
+        ("cases", "number", "median error", "90th percentile", "bias", "tau",
+         "tau, one problem", "worst choice"),
+        [_summary_row(name, part) for name, part in _parts(result)],
+    )  # fmt: skip
+    table(
+        "largest errors",
+        ("case", "ratio"),
+        ((_short(pair.case), f"{pair.ratio:.2f}") for pair in result.whole.worst),
+    )
+    lost = [choice for choice in result.whole.choices if choice.loss > 0]
+    if lost:
+        table(
+            "choices that are not the best",
+            ("chosen", "best", "slower by"),
+            ((_short(c.chosen.case), _short(c.best.case), f"{c.loss:.1%}") for c in lost),
+        )
+
+
+def _parts(result: Validation) -> list[tuple[str, Summary]]:
+    parts = {"used": result.used, "held back": result.held_back, "all": result.whole}
+    return [(name, part) for name, part in parts.items() if part is not None]
+
+
+def _summary_row(name: str, part: Summary) -> list[str]:
+    rest = (part.tau, part.tau_in_problem)
+    return [
+        name,
+        str(part.count),
+        f"{part.median_error:.1%}",
+        f"{part.p90_error:.1%}",
+        f"{part.bias:.2f}",
+        *("-" if tau is None else f"{tau:.2f}" for tau in rest),
+        "-" if part.worst_loss is None else f"{part.worst_loss:.1%}",
+    ]
+
+
+def _as_json(
+    record: Record, target: Machine, pairs: tuple[Pair, ...], worst: int
+) -> dict[str, Any]:
+    parts = _parts(validate(pairs, worst)) if pairs else []
+    return {
+        "date": record.date,
+        "topology": target.name,
+        "cases": [_pair_json(pair) for pair in pairs],
+        "summary": {name.replace(" ", "_"): _summary_json(part) for name, part in parts},
+        "failed": [
+            {"case": label(found.case), "error": found.error}
+            for found in record.measurements
+            if found.error is not None
+        ],
+    }
+
+
+def _summary_json(part: Summary) -> dict[str, Any]:
+    names = (
+        "count",
+        "median_error",
+        "p90_error",
+        "bias",
+        "tau",
+        "tau_in_problem",
+        "worst_loss",
+    )
+    return {name: getattr(part, name) for name in names}
+
+
+def _pair_json(pair: Pair) -> dict[str, Any]:
+    return {
+        "program": pair.case.program,
+        "shape": dict(pair.case.shape),
+        "tunables": dict(pair.case.tunables),
+        "dtype": pair.case.dtype,
+        "held_back": not pair.used,
+        "measured_us": pair.measured_us,
+        "noise": pair.noise,
+        "predicted_us": pair.predicted_us,
+        "ratio": pair.ratio,
+    }
