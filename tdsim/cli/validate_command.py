@@ -21,17 +21,16 @@ from tdsim.topology import Machine, machine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "list", nargs="?", help="a JSON file of cases; not needed with a record"
-    )
+    parser.add_argument("list", nargs="?", help="a JSON file of cases; a record needs none")
     parser.add_argument(
         "--record", metavar="FILE", help="what --backend measures goes there, else it is read"
     )
     parser.add_argument("--backend", help="measure on this backend (gpu)")
     parser.add_argument("--nproc", type=int, metavar="N", help="PEs (default: the list's)")
-    parser.add_argument("--pes-per-node", type=int, metavar="N", help="make logical nodes")
-    parser.add_argument("--share-gpu", action="store_true", help="all PEs on one GPU")
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one case (60)")
+    parser.add_argument("--share-gpu", action="store_true", help="all PEs on one GPU, by MPS")
+    parser.add_argument("--pes-per-node", type=int, metavar="P", help="PEs of a logical node")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one case (60)")
+    parser.add_argument("--heap-size", type=options.size, metavar="2G", help="symmetric heap")
     parser.add_argument("--topology", help="preset or YAML file (default: the list's)")
     parser.add_argument("--worst", type=int, default=5, help="largest errors to show (5)")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
@@ -83,14 +82,19 @@ def _measure(args: argparse.Namespace, listed: CaseList | None) -> tuple[CaseLis
     """Run the list on hardware; what has been measured is on disk after each case."""
     if listed is None:
         raise UsageError("no list", "validate", "LIST to measure", "name a JSON file of cases")
-    options.check_output(args.record)
+    options.check_output(args.record, "--record")
     listed = dataclasses.replace(
         listed,
         placement=_placement(args, listed.placement),
         topology=args.topology or listed.topology,
     )
     _check_cases(listed)
-    job = Job(cases=listed.cases, placement=listed.placement, timeout_s=args.timeout)
+    job = Job(
+        cases=listed.cases,
+        placement=listed.placement,
+        timeout_s=args.timeout,
+        heap_bytes=args.heap_size,
+    )
     keeper = _Keeper(args.record, listed)
     with progress("measuring", len(job.cases)) as advance:
 
@@ -104,11 +108,13 @@ def _measure(args: argparse.Namespace, listed: CaseList | None) -> tuple[CaseLis
 
 def _placement(args: argparse.Namespace, listed: Placement) -> Placement:
     """The list's placement with what the command line changes."""
-    n_pes = args.nproc or listed.n_pes
-    same_nodes = listed.pes_per_node if n_pes == listed.n_pes else n_pes
+    n_pes = listed.n_pes if args.nproc is None else options.count(args, "nproc", 1)
+    per_node = listed.pes_per_node if n_pes == listed.n_pes else n_pes
+    if args.pes_per_node is not None:
+        per_node = options.count(args, "pes-per-node", 1)
     return Placement(
         n_pes=n_pes,
-        pes_per_node=args.pes_per_node or same_nodes,
+        pes_per_node=per_node,
         share_gpu=args.share_gpu or listed.share_gpu,
     )
 
