@@ -85,9 +85,11 @@ class Costs:
             fair = self.l2_bytes_per_s // active
             most = MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms
             share = min(fair, most if mma else 2 * self.sm_copy_per_s)
-            hbm_share = min(self.hbm_bytes_per_s // active, share)
-            from_l2 = 0 if tile else loaded * PS_PER_S // share
-            memory = max(from_l2, hbm * PS_PER_S // hbm_share)
+            hbm_share = self.hbm_bytes_per_s // active
+            memory = hbm * PS_PER_S // hbm_share
+            if not tile:
+                loaded_ps = loaded * PS_PER_S // share
+                memory = max(loaded_ps, hbm * PS_PER_S // min(hbm_share, share))
             compute = max(compute, memory) + self.host.load_latency_ps
             if mma:
                 compute += tile.drain_ps if tile else TILE_DRAIN_PS
