@@ -93,13 +93,13 @@ STAGES = (
     Stage(("host.stream_wait_ps",), only("stream_ping_pong", op="set")),
     Stage(("host.stream_add_ps",), only("stream_ping_pong", op="add")),
     Stage(("host.signal_ps",), only("kernel_ping_pong")),
+    Stage(("gpu.sm_copy", "link.hub", "link.port"), only("puts")),
     Stage(
         ("host.copy_issue_ps", "hub.copy_engine"),
         lambda s: s.name == "engine_copies" and s.case.tunables.get("active") != 0,
         meanwhile={"link.engines": 1e14},
     ),
     Stage(("link.engines",), only("engine_copies", active=0)),
-    Stage(("gpu.sm_copy", "link.hub", "link.port"), only("puts")),
     Stage(("gpu.hbm", "host.loop_load_ps"), only("local_copies", "sums")),
     *map(_tile_stage, TILES),
     Stage(

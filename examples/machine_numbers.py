@@ -11,6 +11,10 @@ target = machine(sys.argv[1])
 
 def text(name, value):
     """*value* with its unit, which the field's name tells for plain integers."""
+    if name == "tiles":
+        shapes = (f"{m}x{n}x{k} {tile.efficiency:g}, {format_time(tile.drain_ps)}"
+                  for (m, n, k), tile in value.items())  # fmt: skip
+        return "; ".join(shapes) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{key} {rate / 1e12:g}T" for key, rate in value.items())
     if isinstance(value, Bandwidth):

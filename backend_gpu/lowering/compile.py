@@ -19,9 +19,10 @@ from tdsim.errors import UnknownNameError, UsageError
 from tdsim.lang import Kernel
 
 from .device import Facts
-from .externs import bitcode
-from .rebind import Binder
+from .device_library import device_library
+from .rebind import Binder, libraries
 from .specs import ArgSpec
+from .versions import check_links
 from .words import LIBRARY, SYMBOL
 from .world import World
 
@@ -93,8 +94,8 @@ def compile_kernel(
 ) -> Compiled:
     """Compile *kernel* for *world*, with *args* and *constexprs* by parameter name.
 
-    NVSHMEM's bitcode is offered only to a world of several nodes, and linked only if the kernel
-    calls it. *debug*: waits end after a time and report (``Report`` of ``words.py``). *traced*:
+    NVSHMEM's bitcode is linked only in a world of several nodes, and only if the text can call
+    it. *debug*: waits end after a time and report (``Report`` of ``words.py``). *traced*:
     operations leave time stamps (``Trace``). Both cost time; without them none of it is there.
     """
     facts = Facts(world, async_proxy=target.arch >= 90, debug=debug, traced=traced)
@@ -109,11 +110,18 @@ def compile_kernel(
         constants,
         _attributes(kernel, args),
     )
-    libraries = {"tdsim": str(LIBRARY)}
-    if not world.single_node:
-        libraries["nvshmem"] = str(bitcode())
-    options = {"num_warps": num_warps, "num_stages": num_stages, "extern_libs": libraries}
+    linked = {"tdsim": str(LIBRARY)}
+    if not world.single_node and "nvshmem" in libraries((lowered, *constants.values())):
+        linked["nvshmem"] = _bitcode(target)
+    options = {"num_warps": num_warps, "num_stages": num_stages, "extern_libs": linked}
     return _compiled(triton.compile(source, target=target, options=options))
+
+
+def _bitcode(target: GPUTarget) -> str:
+    """NVSHMEM's device library, once it is clear that this Triton can read it."""
+    library = device_library(target.arch)
+    check_links(triton.__version__, library.version)
+    return str(library.path)
 
 
 @functools.cache

@@ -8,21 +8,22 @@ what an extern of Triton must have.
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 from triton.language import core
-
-from tdsim.errors import UsageError
 
 _I32, _I64 = core.int32, core.int64
 SIGNAL_SET: Any = core.constexpr(9)
 SIGNAL_ADD: Any = core.constexpr(10)
 
 
-def _extern(symbol: str, *types: Any, result: Any = _I32, pure: bool = False) -> Any:
-    """A callable of device text that casts its arguments to *types* and calls *symbol*."""
+def _extern(
+    symbol: str, *types: Any, result: Any = _I32, pure: bool = False, library: str = "nvshmem"
+) -> Any:
+    """A callable of device text that casts its arguments to *types* and calls *symbol*.
+
+    Its ``libraries`` say where the symbol is.
+    """
 
     def call(*args: Any, _semantic: Any = None) -> Any:
         values = [
@@ -32,7 +33,9 @@ def _extern(symbol: str, *types: Any, result: Any = _I32, pure: bool = False) ->
         symbols = {types: (symbol, result)}
         return core.extern_elementwise("", "", values, symbols, pure, _semantic=_semantic)
 
-    return core.extern(call)
+    builtin = core.extern(call)
+    builtin.libraries = frozenset({library})
+    return builtin
 
 
 putmem_block = _extern("nvshmemx_putmem_block", _I64, _I64, _I64, _I32)
@@ -46,21 +49,6 @@ fence = _extern("nvshmem_fence")
 quiet = _extern("nvshmem_quiet")
 barrier_all_block = _extern("nvshmemx_barrier_all_block")
 sync_all_block = _extern("nvshmemx_sync_all_block")
-word = _extern("tdsim_word", _I32, result=_I64, pure=True)
+word = _extern("tdsim_word", _I32, result=_I64, pure=True, library="tdsim")
 """The word of the module with this index, see ``words.Word``. Pure, since nobody writes it
 while the kernel runs: wherever a compiler moves the read, it finds the same."""
-
-
-def bitcode() -> Path:
-    """The installed NVSHMEM device library."""
-    package = importlib.util.find_spec("nvidia")
-    for folder in (package.submodule_search_locations or ()) if package else ():
-        path = Path(folder) / "nvshmem" / "lib" / "libnvshmem_device.bc"
-        if path.is_file():
-            return path
-    raise UsageError(
-        what="NVSHMEM's device library is not installed",
-        where="a kernel for several nodes",
-        expected="libnvshmem_device.bc of NVSHMEM 3.4.5",
-        cure="pip install nvidia-nvshmem-cu12==3.4.5",
-    )

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 # ruff: noqa: ANN001, ANN201 - Triton evaluates the annotations of device functions
 """Identity: constants of the process (see ``World``), so no extern asks for them.
 
@@ -8,9 +8,18 @@ They reach the kernel as int32 values, not as constexprs: Triton folds constexpr
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton.language as tl
+from triton.language import core
 
 from .device import MY_PE, N_PES, PES_PER_NODE, device
+
+
+@core.builtin
+def value(number: Any, _semantic: Any = None) -> Any:
+    """*number* as an int32: since Triton 3.7 a function may return a constexpr as it is."""
+    return _semantic.to_tensor(number)
 
 
 @device
@@ -25,32 +34,32 @@ def num_programs(axis=0):
 
 @device
 def my_pe():
-    return MY_PE
+    return value(MY_PE)
 
 
 @device
 def n_pes():
-    return N_PES
+    return value(N_PES)
 
 
 @device
 def my_node():
-    return MY_PE // PES_PER_NODE
+    return value(MY_PE // PES_PER_NODE)
 
 
 @device
 def n_nodes():
-    return N_PES // PES_PER_NODE
+    return value(N_PES // PES_PER_NODE)
 
 
 @device
 def local_pe():
-    return MY_PE % PES_PER_NODE
+    return value(MY_PE % PES_PER_NODE)
 
 
 @device
 def n_local_pes():
-    return PES_PER_NODE
+    return value(PES_PER_NODE)
 
 
 LOWERINGS = (

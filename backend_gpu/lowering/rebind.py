@@ -12,7 +12,7 @@ import enum
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -35,11 +35,13 @@ class Lowered(JITFunction):  # type: ignore[misc] # Triton is untyped
 
     Triton hashes a function's text and constexpr globals, but neither constants reached through
     a module nor the code of builtins: a compile would find stale code in the disk cache.
+    *libraries* are those that it may call, also through others, in whatever branch.
     """
 
-    def __init__(self, fn: FunctionType, salt: str) -> None:
+    def __init__(self, fn: FunctionType, salt: str, libraries: frozenset[str]) -> None:
         super().__init__(fn)
         self._salt = salt
+        self.libraries = libraries
 
     @property
     def cache_key(self) -> str:
@@ -119,7 +121,8 @@ class Binder:
         rebound.__annotations__ = _constexprs(fn)
         rebound.__module__ = fn.__module__
         rebound.__qualname__ = self._unique_name(fn)
-        return Lowered(rebound, " ".join(salt))
+        values = (*names.values(), *(rebound.__defaults__ or ()))
+        return Lowered(rebound, " ".join(salt), frozenset(libraries(values)))
 
     def _bind_chains(
         self, value: Any, chains: Mapping[Chain, int], place: _Place, salt: list[str]
@@ -143,6 +146,15 @@ class Binder:
         self._names[full_name] += 1
         count = self._names[full_name]
         return fn.__qualname__ if count == 1 else f"{fn.__qualname__}_{count}"
+
+
+def libraries(values: Iterable[Any]) -> Iterator[str]:
+    """The libraries that text may call which reaches these bound values."""
+    for value in values:
+        if isinstance(value, ModuleType) and not _is_triton(value):
+            yield from libraries(vars(value).values())
+        else:
+            yield from getattr(value, "libraries", ())
 
 
 class _Place:

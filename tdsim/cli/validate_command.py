@@ -130,7 +130,9 @@ def _check_cases(listed: CaseList) -> None:
             "give --topology and --nproc that agree",
         )
     for case in listed.cases:
-        make_job(case.program, target, case.shape, case.tunables, case.dtype, case.seed)
+        job = make_job(case.program, target, case.shape, case.tunables, case.dtype, case.seed)
+        for name, tensor in job.program.tensors.items():
+            tensor.shape(job.sizes, f"{job.program.name} tensor {name}")
 
 
 class _Keeper:

@@ -97,6 +97,15 @@ def instructions(ptx: str) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"[;\n]", body) if part.strip()]
 
 
+def scalar_stores(ttgir: Ttgir) -> list[int]:
+    """The lines that store an int64 through a plain pointer: reports and events, no tiles."""
+    return [
+        i
+        for i, line in enumerate(ttgir.lines)
+        if re.search(r"tt\.store .*: !tt\.ptr<i64>", line)
+    ]
+
+
 def last_before(items: list[str], pattern: str, end: int) -> int:
     """Index of the last item before *end* that matches, or -1."""
     return max((i for i in range(end) if re.search(pattern, items[i])), default=-1)
@@ -104,6 +113,8 @@ def last_before(items: list[str], pattern: str, end: int) -> int:
 
 _PTX = {
     "and.b32": lambda a, b: a & b,
+    "or.b32": lambda a, b: a | b,
+    "bfe.u32": lambda a, start, size: a >> start & (1 << size) - 1,
     "shr.u32": lambda a, b: a >> b,
     "and.pred": lambda a, b: a and b,
     "setp.eq.b32": lambda a, b: a == b,

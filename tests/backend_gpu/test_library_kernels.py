@@ -2,81 +2,58 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import json
+from dataclasses import asdict
 
 import pytest
 
 pytest.importorskip("triton", reason="the compile suite needs triton")
 
-import tdsim.kernels
-from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, TWO_NODES, Ttgir, heap, view
+import triton
+from library_calls import CALLS, CHIPS, KERNELS, RECORD, compiled_for
+from lowering_tools import ONE_NODE, TWO_NODES, Ttgir
 from tdsim.backend_gpu.lowering.compile import compile_kernel
 from tdsim.kernels import ag_gemm, gemm_rs
-
-from tdsim import lang as td
-
-TILE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP_M": 8}
-CALLS = {
-    "copy_rows": ({"dst": view(), "src": view()}, {"BLOCK_M": 32, "BLOCK_N": 128}),
-    "push_kernel": ({"gathered": heap(), "ready": SIGNALS}, {}),
-    "send_between_nodes": ({"gathered": heap(), "ready": SIGNALS}, {}),
-    "wait_for_all": ({"ready": SIGNALS, "parts": INT}, {}),
-    "all_gather_gemm": (
-        {
-            "a": heap(128, 64), "b": view(64, 256), "c": view(128, 256), "ready": SIGNALS,
-            "num_comm": INT, "parts": INT,
-        },
-        TILE,
-    ),
-    "gemm_scatter": (
-        {
-            "a": view(128, 64), "b": view(64, 256), "partial": heap(128, 256),
-            "counter": COUNTERS, "slots": heap(), "arrived": SIGNALS, "done": SIGNALS,
-            "num_comm": INT,
-        },
-        TILE,
-    ),
-    "scatter_kernel": ({"partial": heap(), "slots": heap(), "arrived": SIGNALS}, {}),
-    "sum_slots": (
-        {
-            "out": view(), "own": heap(), "own_row": INT, "slots": heap(), "arrived": SIGNALS,
-            "first_slot": INT, "own_slot": INT, "num_slots": INT, "parts": INT,
-        },
-        {"BLOCK_M": 32, "BLOCK_N": 256},
-    ),
-    "send_node_sum": (
-        {"node_sums": heap(), "node_slots": heap(), "node_arrived": SIGNALS, "node": INT},
-        {},
-    ),
-}  # fmt: skip
-
-
-def _library():
-    """All kernels of the library, by name."""
-    names = [m.name for m in pkgutil.iter_modules(tdsim.kernels.__path__)]
-    modules = [importlib.import_module(f"tdsim.kernels.{name}") for name in names]
-    values = [value for module in modules for value in vars(module).values()]
-    return {value.name: value for value in values if isinstance(value, td.Kernel)}
-
-
-KERNELS = _library()
 
 
 def test_every_kernel_of_the_library_is_compiled_here():
     assert CALLS.keys() == KERNELS.keys()
 
 
-@pytest.mark.parametrize("world", [ONE_NODE, TWO_NODES], ids=["one node", "two nodes"])
+@pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_library_kernel_compiles_and_spills_nothing(name, world):
-    args, constexprs = CALLS[name]
-    compiled = compile_kernel(KERNELS[name], args, constexprs, world=world)
+def test_a_library_kernel_takes_of_a_chip_what_is_recorded_and_spills_nothing(name, chip):
+    compiled = compiled_for(name, chip)
     assert compiled.cubin.startswith(b"\x7fELF")
+    assert compiled.externs == ()
     assert compiled.resources.stack_bytes == 0
     assert compiled.resources.shared_bytes <= 227 * 1024
-    if world.single_node:
-        assert compiled.externs == ()
+    record = json.loads(RECORD.read_text())
+    if record["triton"] == triton.__version__:
+        found = asdict(compiled.resources)
+        assert found == record["kernels"][name][f"sm_{chip}"], "see library_calls.py"
+
+
+def test_the_record_is_of_these_kernels_and_chips():
+    record = json.loads(RECORD.read_text())["kernels"]
+    assert record.keys() == KERNELS.keys()
+    assert all(chips.keys() == {f"sm_{chip}" for chip in CHIPS} for chips in record.values())
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_library_kernel_compiles_to_be_watched_and_traced_without_spills(name):
+    compiled = compiled_for(name, debug=True, traced=True)
+    assert compiled.resources.stack_bytes == 0
+    assert compiled.module_words is ("globaltimer" in compiled.ptx)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_library_kernel_compiles_for_two_nodes(name):
+    args, constexprs = CALLS[name]
+    compiled = compile_kernel(KERNELS[name], args, constexprs, world=TWO_NODES)
+    assert compiled.cubin.startswith(b"\x7fELF")
+    assert compiled.externs or compiled.resources.stack_bytes == 0
+    assert compiled.resources.shared_bytes <= 227 * 1024
 
 
 @pytest.mark.parametrize("kernel", [ag_gemm.all_gather_gemm, gemm_rs.gemm_scatter])

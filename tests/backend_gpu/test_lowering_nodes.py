@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,8 @@ pytest.importorskip("triton", reason="the compile suite needs triton")
 
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, TWO_NODES, Ttgir, heap, view
 from tdsim.backend_gpu.lowering import compile as compiler
-from tdsim.backend_gpu.lowering import externs
 from tdsim.backend_gpu.lowering.compile import compile_kernel
+from tdsim.backend_gpu.lowering.device_library import DeviceLibrary
 from tdsim.backend_gpu.lowering.world import World
 from triton.compiler.errors import CompilationError
 
@@ -101,11 +102,12 @@ def test_a_kernel_of_one_node_calls_no_extern(near):
 
 
 def test_one_node_compiles_without_bitcode(monkeypatch):
-    def missing():
-        raise AssertionError("looked for bitcode")
-
-    monkeypatch.setattr(compiler, "bitcode", missing)
+    monkeypatch.setattr(compiler, "device_library", _no_library)
     compile_kernel(every_far_call, ARGS, world=World(0, 2, 2))
+
+
+def _no_library(arch):
+    raise AssertionError("looked for bitcode")
 
 
 @td.kernel
@@ -114,20 +116,36 @@ def local_only(ready, x):
     td.store(x, (0, 0), td.load(td.after(token, x), (0, 0), (32, 32)))
 
 
-def test_bitcode_is_linked_only_where_a_kernel_calls_it():
-    compiled = compile_kernel(local_only, {"ready": SIGNALS, "x": view()}, world=TWO_NODES)
+@td.function
+def tell_other_node(ready, tile):
+    td.signal_op(ready, 0, 1, "add", 3)
+    return tile
+
+
+@td.kernel
+def with_hook(ready, x, HOOK: td.constexpr):
+    td.store(x, (0, 0), HOOK(ready, td.load(x, (0, 0), (32, 32))))
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_bitcode_is_looked_for_only_where_a_kernel_can_call_it(monkeypatch, debug):
+    monkeypatch.setattr(compiler, "device_library", _no_library)
+    args = {"ready": SIGNALS, "x": view()}
+    compiled = compile_kernel(local_only, args, world=TWO_NODES, debug=debug)
     assert compiled.externs == ()
     assert "nvshmem" not in compiled.ptx
+    with pytest.raises(AssertionError, match="looked for bitcode"):
+        compile_kernel(with_hook, args, {"HOOK": tell_other_node}, world=TWO_NODES)
 
 
-def test_missing_bitcode_names_the_cure(monkeypatch):
-    monkeypatch.setattr(externs.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError) as caught:
-        externs.bitcode()
-    assert str(caught.value) == (
-        "a kernel for several nodes: NVSHMEM's device library is not installed; expected "
-        "libnvshmem_device.bc of NVSHMEM 3.4.5; pip install nvidia-nvshmem-cu12==3.4.5"
+def test_a_set_that_cannot_work_is_refused_before_it_is_tried(monkeypatch):
+    monkeypatch.setattr(compiler.triton, "__version__", "3.6.0")
+    monkeypatch.setattr(
+        compiler, "device_library", lambda arch: DeviceLibrary(Path("unread.bc"), "3.8.0")
     )
+    args = {"ready": SIGNALS, "x": view()}
+    with pytest.raises(UsageError, match=r"^a kernel for several nodes: Triton 3\.6\.0 cannot"):
+        compile_kernel(with_hook, args, {"HOOK": tell_other_node}, world=TWO_NODES)
 
 
 def test_a_put_needs_a_symmetric_target():

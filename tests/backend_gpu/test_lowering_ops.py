@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 pytest.importorskip("triton", reason="the compile suite needs triton")
 
-from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, heap, view
+from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, heap, instructions, view
 from tdsim.backend_gpu.lowering.compile import compile_kernel
 from tdsim.backend_gpu.lowering.device import DeviceFunction
 from tdsim.backend_gpu.lowering.namespace import LOWERINGS
@@ -133,16 +136,65 @@ def test_a_family_of_operations_compiles_without_spills(family):
     assert compiled.resources.stack_bytes == 0
 
 
-@pytest.mark.parametrize("family", ["moves by pointer", "signals", "puts", "counts"])
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("arch", [80, 100])
-def test_other_chips_are_compiled_for(family, arch):
+def test_other_chips_are_compiled_for_without_spills(family, arch):
     kernel, args, constexprs = FAMILIES[family]
-    if arch < 90 and "x" in args:
-        args = {**args, "x": view()}
+    if arch < 90:
+        args = {name: _without_tile(spec) for name, spec in args.items()}
     target = GPUTarget("cuda", arch, 32)
     compiled = compile_kernel(kernel, args, constexprs, world=ONE_NODE, target=target)
     assert compiled.cubin.startswith(b"\x7fELF")
-    assert ("cp.async.bulk" in compiled.ptx) is (arch >= 90 and family != "moves by pointer")
+    assert compiled.resources.stack_bytes == 0
+    if arch < 90:
+        assert not re.search(r"cp\.async\.bulk|fence\.proxy", compiled.ptx)
+    elif compiled.tensor_maps:
+        assert "cp.async.bulk.tensor" in compiled.ptx
+
+
+def _without_tile(spec):
+    """*spec*, passed by pointer: chips before sm_90 have no TMA."""
+    return replace(spec, tile=None) if isinstance(spec, ViewSpec) else spec
+
+
+@td.kernel
+def one_put(dst, src, pe):
+    td.putmem_nbi(dst, src, pe)
+
+
+def _accesses(ptx):
+    """Runs of equal global accesses in the order of the text, each with its length."""
+    found = []
+    for item in instructions(ptx):
+        access = re.match(r"(@%p\d+ )?(ld|st)\.global(\.v\d)?\.b(\d+)", item)
+        if access:
+            guarded, way, width, bits = access.groups()
+            found.append((f"{way}{width or ''}.{bits}", bool(guarded)))
+    return [(*key, len(list(run))) for key, run in itertools.groupby(found)]
+
+
+@pytest.mark.parametrize("num_warps", [4, 8, 16])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_a_copy_loads_128_bytes_per_thread_before_it_stores_and_masks_only_the_last_block(
+    num_warps, aligned
+):
+    args = {"dst": heap(aligned=aligned), "src": view(aligned=aligned), "pe": INT}
+    compiled = compile_kernel(one_put, args, world=ONE_NODE, num_warps=num_warps)
+    runs = _accesses(compiled.ptx)
+    whole = runs.index(("ld.v4.32", False, 8))
+    assert runs[whole : whole + 4] == [
+        ("ld.v4.32", False, 8),
+        ("st.v4.32", False, 8),
+        ("ld.v4.32", True, 8),
+        ("st.v4.32", True, 8),
+    ]
+
+
+def test_a_copy_between_odd_addresses_moves_no_more_than_an_element_at_a_time():
+    args = {"dst": heap(aligned=False), "src": view(aligned=False), "pe": INT}
+    runs = _accesses(compile_kernel(one_put, args, world=ONE_NODE).ptx)
+    assert ("ld.16", False, 16) in runs
+    assert {kind for kind, *_ in runs} == {"ld.16", "st.16", "ld.v4.32", "st.v4.32"}
 
 
 @pytest.mark.parametrize("cmp", ["eq", "ne", "gt", "ge", "lt", "le"])
