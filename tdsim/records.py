@@ -54,15 +54,14 @@ class Job:
     """Cases to run one after another in one set of processes.
 
     *timeout_s* ends a case that does not come to an end. *debug* gives every wait of a kernel
-    a limit and reports the one that passed it. *trace* stamps the last timed call of each case.
-    *heap_bytes* bounds the symmetric heap of each PE (None: the library's default).
+    a limit and reports the one that passed it. *heap_bytes* bounds the symmetric heap of each
+    PE (None: the library's default).
     """
 
     cases: tuple[Case, ...]
     placement: Placement
     timeout_s: float = 60.0
     debug: bool = False
-    trace: bool = False
     heap_bytes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -85,10 +84,10 @@ class Measurement:
 
     *time_us*: per rank, the time of each timed call from an aligned start to the end of the
     rank's main stream, microseconds. *skew_us*: how far apart ranks left the aligning barrier,
-    median. *wrong_runs* and *max_error* (relative norm of the difference from the float64
+    median. *wrong_runs* and *max_error* (relative norm of the difference from the program's
     reference, worst of all outputs): None without data runs. *heap_bytes*: symmetric memory in
-    use per PE. *kernels*: name to registers, shared and stack bytes. *stamps*: events of the
-    traced call, each rank's list. *error*: why there is no result.
+    use per PE. *kernels*: name to registers, shared and stack bytes. *error*: why there is no
+    result.
     """
 
     case: Case
@@ -98,7 +97,6 @@ class Measurement:
     max_error: float | None = None
     heap_bytes: int = 0
     kernels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    stamps: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     error: str | None = None
 
     @property
@@ -123,8 +121,7 @@ class Measurement:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Measurement:
         times = tuple(tuple(row) for row in data.get("time_us", ()))
-        stamps = tuple(tuple(row) for row in data.get("stamps", ()))
-        return cls(**{**data, "case": Case(**data["case"]), "time_us": times, "stamps": stamps})
+        return cls(**{**data, "case": Case(**data["case"]), "time_us": times})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

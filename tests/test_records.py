@@ -41,7 +41,6 @@ JOBS = st.builds(
     placement=PLACEMENTS,
     timeout_s=NUMBERS,
     debug=st.booleans(),
-    trace=st.booleans(),
     heap_bytes=st.none() | COUNTS,
 )
 MEASUREMENTS = st.builds(
@@ -53,7 +52,6 @@ MEASUREMENTS = st.builds(
     max_error=st.none() | NUMBERS,
     heap_bytes=COUNTS,
     kernels=st.dictionaries(NAMES, st.dictionaries(NAMES, COUNTS, max_size=3), max_size=2),
-    stamps=rows(st.dictionaries(NAMES, VALUES, max_size=3)),
     error=st.none() | NAMES,
 )
 RECORDS = st.builds(

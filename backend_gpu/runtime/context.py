@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from tdsim import lang as td
-from tdsim.errors import UsageError
+from tdsim.errors import HangError, UnknownNameError, UsageError
 from tdsim.lang import DType, Kernel
 
 from ..lowering.compile import Compiled, compile_kernel
 from ..lowering.words import Word
 from ..lowering.world import World
 from . import driver
+from .hangs import WaitReport
 from .heap import Heap
 from .memory import Signals, View, packed, scalar_spec
+from .sms import SmSet
 
 
 @td.kernel
@@ -38,20 +42,23 @@ def next_call(epoch):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
 
 
 class Context:
-    """One PE's host side. The first, *preparing*, call allocates and compiles and runs nothing.
+    """One PE's host side. Until :meth:`ready`, calls allocate and compile and run nothing.
 
     So every module is loaded before the first launch (loading waits for running kernels, which
-    may wait for a PE that is still loading).
+    may wait for a PE that is still loading). *sms*: this PE's part of a shared GPU. *report*:
+    kernels limit their waits and report there.
     """
 
-    def __init__(self, heap: Heap, world: World, sms: driver.SmSet | None) -> None:
+    def __init__(
+        self, heap: Heap, world: World, sms: SmSet | None, report: WaitReport | None = None
+    ) -> None:
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-        self.heap, self.world, self._sms = heap, world, sms
+        self.heap, self.world, self._sms, self._report = heap, world, sms, report
         self.my_pe, self.n_pes = world.pe, world.n_pes
         self.n_local_pes, self.n_nodes = world.pes_per_node, world.n_pes // world.pes_per_node
         self.my_node, self.local_pe = divmod(world.pe, world.pes_per_node)
         self.num_sms = sms.num_sms if sms else properties.multi_processor_count
-        self.preparing = False
+        self.preparing = True
         self.kernels: dict[Any, driver.Loaded] = {}
         self._launches: dict[Any, tuple[Any, ...]] = {}
         self._streams: dict[str, torch.cuda.Stream] = {}
@@ -59,12 +66,36 @@ class Context:
         self._kept: list[torch.Tensor] = []
         self._epoch = self._new_local((1,), td.int32, zero=True, width=8)
         self.call = 0
-        self._words = {Word.SYNC_AREA: self._sync_area()}
+        self._sync = self._sync_area()
+        self._words = {Word.SYNC_AREA: self._sync, **(report.words if report else {})}
         self.main = self.stream("main")
         self.begin_call()
-        self.preparing = True
         self.barrier_all()
-        self.end_call()
+
+    def ready(self) -> None:
+        """From now on calls run: all that they need is allocated and loaded, on every PE."""
+        torch.cuda.synchronize()
+        dist.barrier()
+        self.preparing = False
+
+    def synchronize(self) -> None:
+        """Wait for the GPU. Raises HangError if a debug kernel gave up a wait."""
+        torch.cuda.synchronize()
+        if lines := self.hang_lines():
+            raise HangError("a wait did not come true", f"PE {self.my_pe}", lines)
+
+    def hang_lines(self) -> list[str]:
+        """The waits that debug kernels of this PE have given up, one sentence each."""
+        if self._report is None:
+            return []
+        return [f"PE {self.my_pe}: {line}" for line in self._report.lines(self._described)]
+
+    def _described(self, address: int) -> tuple[str, int]:
+        """The name of a word that kernels wait for, and how far one call moves it."""
+        for number, (_, sig) in enumerate(self._allocations["signals"]):
+            if 0 <= (at := (address - sig.address) // 8) < sig.count:
+                return f"signals#{number}[{at}]", sig.per_call
+        return f"arrival of PE {(address - self._sync) // 8}", 0
 
     def _sync_area(self) -> int:
         address = self.heap.allocate(8 * (2 * self.n_pes + 1))
@@ -100,7 +131,7 @@ class Context:
 
     def symmetric(self, shape: tuple[int, ...], dtype: DType) -> View:
         def make() -> View:
-            count = dtype.itemsize * _product(shape)
+            count = dtype.itemsize * prod(shape)
             return View(self.heap.allocate(count), tuple(shape), dtype, _step(shape), self.heap)
 
         view: View = self._kept_from_call("symmetric", (tuple(shape), dtype), make)
@@ -116,7 +147,7 @@ class Context:
     def _new_local(
         self, shape: tuple[int, ...], dtype: DType, zero: bool, width: int = 0
     ) -> View:
-        count = _product(shape) * (width or dtype.itemsize)
+        count = prod(shape) * (width or dtype.itemsize)
         block = torch.full((count,), 0 if zero else 255, dtype=torch.uint8, device="cuda")
         self._kept.append(block)
         return View(block.data_ptr(), shape, dtype, _step(shape))
@@ -180,7 +211,7 @@ class Context:
             assert self.preparing, f"{kernel.name} was not launched so when preparing"
             compiled = compile_kernel(
                 kernel, specs, constants, world=self.world,
-                num_warps=num_warps, num_stages=num_stages,
+                num_warps=num_warps, num_stages=num_stages, debug=self._report is not None,
             )  # fmt: skip
             self.kernels[key] = self._load(compiled)
         loaded = self.kernels[key]
@@ -201,6 +232,8 @@ class Context:
     ) -> None:
         if op == "add":
             self.launch(add_to_signal, 1, (sig, i, value, pe), stream, num_warps=1)
+        elif op != "set":
+            raise UnknownNameError("signal operation", op, ("set", "add"), "ctx.signal_op")
         elif not self.preparing:
             word = self.heap.on(sig.address + 8 * i, pe)
             driver.write_word(self._handle(stream), word, self.call * sig.per_call + value)
@@ -226,13 +259,6 @@ class Context:
         self.launch(meet, 1, (), stream, num_warps=1)
 
 
-def _product(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
 def _step(shape: tuple[int, ...]) -> int:
     """Elements from one index of axis 0 to the next."""
-    return _product(shape[1:])
+    return prod(shape[1:])

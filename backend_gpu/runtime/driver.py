@@ -6,11 +6,15 @@ Streams, events and plain memory are torch's; what torch does not offer is here.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cuda.bindings import driver as cu
+
+from tdsim.errors import UnknownNameError
 
 from ..lowering.compile import Compiled, TensorMap
 from ..lowering.words import NUM_WORDS, SYMBOL, Word
@@ -32,6 +36,16 @@ def check(result: tuple[Any, ...], call: str) -> Any:
     return result[1] if len(result) == 2 else result[1:]
 
 
+def driver_version() -> str:
+    """The driver's version; where that is hidden, the CUDA release that it takes."""
+    try:
+        found = re.search(r"\d+\.\d+[.\d]*", Path("/proc/driver/nvidia/version").read_text())
+    except OSError:
+        found = None
+    number = check(cu.cuDriverGetVersion(), "cuDriverGetVersion")
+    return found[0] if found else f"CUDA {number // 1000}.{number % 1000 // 10}"
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A compiled kernel in this process: the module and its entry."""
@@ -50,10 +64,15 @@ def load(compiled: Compiled, words: Mapping[Word, int]) -> Loaded:
     # Whatever is left to the first launch would wait for the kernels that run by then.
     check(cu.cuFuncLoad(function), "cuFuncLoad")
     shared = compiled.resources.shared_bytes
-    attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    check(
-        cu.cuFuncSetAttribute(function, attribute, shared), f"{shared} bytes of shared memory"
-    )
+    of = cu.CUfunction_attribute
+    for attribute, value in (
+        (of.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared),
+        # One split of L1 and shared memory for all: a kernel that prefers another split starts
+        # on no SM before its running kernels have ended, and those may wait for it.
+        (of.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+    ):
+        call = f"{attribute.name} {value} of {compiled.name}"
+        check(cu.cuFuncSetAttribute(function, attribute, value), call)
     if compiled.module_words:
         address, _ = check(cu.cuModuleGetGlobal(module, SYMBOL.encode()), "cuModuleGetGlobal")
         values = (ctypes.c_int64 * NUM_WORDS)()
@@ -111,38 +130,6 @@ def write_word(stream: int, address: int, value: int) -> None:
 
 def wait_word(stream: int, address: int, cmp: str, value: int) -> None:
     """Hold the stream until the int64 at *address* compares true (``ge`` or ``eq``)."""
+    if cmp not in _WAITS:
+        raise UnknownNameError("comparison of a stream", cmp, tuple(_WAITS), "ctx")
     check(cu.cuStreamWaitValue64(stream, address, value, _WAITS[cmp]), "cuStreamWaitValue64")
-
-
-@dataclass(frozen=True, slots=True)
-class SmSet:
-    """A fixed set of a GPU's SMs (a green context), whose streams run nowhere else."""
-
-    num_sms: int
-    context: Any
-
-    def stream(self) -> int:
-        """A new stream on these SMs."""
-        flags = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
-        return int(check(cu.cuGreenCtxStreamCreate(self.context, flags, 0), "green stream"))
-
-
-def split_sms(device: int, parts: int, index: int) -> SmSet:
-    """Part *index* of *parts* of the GPU's SMs: equal, disjoint, the same in every process.
-
-    An MPS percentage would not do: two clients of 50 % were seen on the same 66 SMs.
-    """
-    handle = check(cu.cuDeviceGet(device), "cuDeviceGet")
-    kind = cu.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
-    whole = check(cu.cuDeviceGetDevResource(handle, kind), "cuDeviceGetDevResource")
-    share = whole.sm.smCount // parts // 8 * 8  # Hopper splits in groups of 8
-    groups, _, _ = check(
-        cu.cuDevSmResourceSplitByCount(parts, whole, 0, share), "cuDevSmResourceSplitByCount"
-    )
-    part = groups[index]
-    described = check(cu.cuDevResourceGenerateDesc([part], 1), "cuDevResourceGenerateDesc")
-    flags = cu.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
-    return SmSet(
-        int(part.sm.smCount),
-        check(cu.cuGreenCtxCreate(described, handle, flags), "cuGreenCtxCreate"),
-    )

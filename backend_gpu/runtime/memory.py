@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
-from tdsim.lang import DType
+from tdsim.lang import DType, float32, int32
 
 from ..lowering.compile import TensorMap
 from ..lowering.specs import ArgSpec, ScalarSpec, SignalSpec, ViewSpec
@@ -42,10 +43,7 @@ class View:
 
     @property
     def nbytes(self) -> int:
-        count = self.dtype.itemsize
-        for size in self.shape:
-            count *= size
-        return count
+        return self.dtype.itemsize * prod(self.shape)
 
     def spec(self) -> ArgSpec:
         """TMA takes rows that begin at multiples of 16 bytes; other views go by pointer."""
@@ -100,9 +98,7 @@ class Signals:
 
 def scalar_spec(value: float) -> ScalarSpec:
     """Numbers of a launch: int32, or float32 for a Python float."""
-    from tdsim import lang as td
-
-    return ScalarSpec(td.float32 if isinstance(value, float) else td.int32)
+    return ScalarSpec(float32 if isinstance(value, float) else int32)
 
 
 def packed(arguments: list[Any], maps: tuple[TensorMap, ...]) -> tuple[Any, ...]:

@@ -20,13 +20,14 @@ os.environ["CUDA_MODULE_LOADING"] = "EAGER"  # a lazy load would wait for a spin
 import torch
 import torch.distributed as dist
 
-from tdsim.errors import TdsimError, UsageError
+from tdsim.errors import HangError, TdsimError, UsageError
 from tdsim.records import Case, Job
 
 from ..lowering.world import World
-from . import driver
+from . import sms
 from .context import Context
 from .environment import environment
+from .hangs import WaitReport
 from .heap import Heap
 from .measure import Runner
 
@@ -65,6 +66,7 @@ class _Pe:
     def __init__(self, folder: Path, job: Job, rank: int, world: int) -> None:
         self.folder, self.job, self.rank, self.world = folder, job, rank, world
         self.case: int | None = None
+        self.ctx: Context | None = None
 
     def start(self, device: int) -> None:
         """Join the group, take the GPU (or this PE's SMs of it) and bring NVSHMEM up."""
@@ -79,45 +81,73 @@ class _Pe:
         torch.zeros(1, device="cuda")
         place = self.job.placement
         shared = place.share_gpu and self.world > 1
-        self.sms = driver.split_sms(device, self.world, self.rank) if shared else None
-        self.heap = Heap(device, self.rank, self.world)
-        found: list[Any] = [None] * self.world
-        dist.all_gather_object(found, environment(self.sms))
+        self.sms = sms.split(device, self.world, self.rank) if shared else None
+        self.heap = Heap(device, self.rank, self.world, self.job.heap_bytes)
+        if self.sms:
+            self._check_sms(self.sms)
+        found = self.from_all(environment(self.sms))
         if self.rank == 0:
             self.write("environment.json", {**found[0], "sms": [f["sms"] for f in found]})
         (self.folder / f"ready-{self.rank}").touch()
 
+    def _check_sms(self, mine: sms.SmSet) -> None:
+        """Refuse PEs that share SMs: each would be slower at the other's whim."""
+        counts = self.heap.on(self.heap.allocate(8), 0)
+        torch.cuda.synchronize()
+        dist.barrier()
+        if not all(self.from_all(sms.fill_together(mine, self.world, counts))):
+            raise UsageError(
+                what=f"the PEs' sets of {mine.num_sms} SMs overlap",
+                where="--share-gpu",
+                expected="SMs of its own for each PE",
+                cure="free the GPU of other programs, or start fewer PEs",
+            )
+        self.heap.release()
+
+    def from_all(self, value: Any) -> list[Any]:
+        """The *value* of every PE, by number. Collective."""
+        found: list[Any] = [None] * self.world
+        dist.all_gather_object(found, value)
+        return found
+
     def run(self, number: int, case: Case) -> None:
         """Run one case with a limit on its time; PE 0 writes the result."""
         self.case = number
+        world = World(self.rank, self.world, self.job.placement.pes_per_node)
+        report = WaitReport(self.job.timeout_s / 2) if self.job.debug else None
+        self.ctx = Context(self.heap, world, self.sms, report)
+        runner = Runner(self.ctx, case)
+        runner.prepare()  # compiling takes what it takes
         limit = threading.Timer(self.job.timeout_s, self._give_up)
         limit.daemon = True
         limit.start()
-        world = World(self.rank, self.world, self.job.placement.pes_per_node)
-        found = Runner(Context(self.heap, world, self.sms), case).run()
+        found = runner.run()
+        self.heap.release()
         limit.cancel()
         if self.rank == 0:
             self.write(f"result-{number}.json", found.to_json())
 
     def _give_up(self) -> None:
         """End a case that does not end: its kernels may wait for ever."""
-        what = f"case {self.case} did not end within {self.job.timeout_s} s"
-        text = {"kind": "hang", "what": what, "where": f"PE {self.rank}", "report": []}
+        lines = self.ctx.hang_lines() if self.ctx else []
+        hint = "no kernel's wait" if self.job.debug else "run it with --debug to see which wait"
+        what = f"no end within {self.job.timeout_s:g} s ({hint})"
+        text = {"kind": "hang", "what": what, "where": f"PE {self.rank}", "report": lines}
         self.write(f"error-{self.rank}.json", {"rank": self.rank, "case": self.case, **text})
         os._exit(1)
 
     def report(self, error: Exception) -> None:
         """Leave *error* where the parent looks for it."""
-        usage = isinstance(error, UsageError)
+        usage, hang = isinstance(error, UsageError), isinstance(error, HangError)
         fields = {
             "rank": self.rank,
             "case": self.case,
-            "kind": "usage" if usage else "failure",
-            "what": error.what if isinstance(error, UsageError) else _line(error),
+            "kind": "usage" if usage else "hang" if hang else "failure",
+            "what": error.what if isinstance(error, UsageError | HangError) else _line(error),
             "where": getattr(error, "where", "") or f"PE {self.rank}",
             "expected": getattr(error, "expected", ""),
             "cure": getattr(error, "cure", ""),
-            "report": traceback.format_exc().splitlines(),
+            "report": getattr(error, "report", None) or traceback.format_exc().splitlines(),
         }
         self.write(f"error-{self.rank}.json", fields)
 

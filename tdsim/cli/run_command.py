@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from tdsim.backends import load_backend
 from tdsim.cli import options
 from tdsim.cli.output import progress, say, table, write_json
 from tdsim.errors import UsageError
-from tdsim.files import write_whole
 from tdsim.programs import load_program
 from tdsim.records import Case, Job, Measurement, Placement, Record
 from tdsim.units import format_bytes
@@ -33,12 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, default=60, help="seconds it may take (60)")
     parser.add_argument("--debug", action="store_true", help="limit and report every wait")
     parser.add_argument("--heap-size", type=options.size, metavar="2G", help="symmetric heap")
-    parser.add_argument("--trace", metavar="FILE.json", help="stamps of the last timed call")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    options.check_output(args.trace, "--trace")
     job = make_job(args)
     backend = load_backend(args.backend)
     start = backend.join if _under_torchrun(args) else backend.run
@@ -47,8 +43,6 @@ def run(args: argparse.Namespace) -> int:
     if record is None:  # another rank prints
         return 0
     (found,) = record.measurements
-    if args.trace and found.stamps:
-        write_trace(args.trace, found)
     if args.json:
         write_json(report(record, found))
     else:
@@ -78,7 +72,6 @@ def make_job(args: argparse.Namespace) -> Job:
         placement=placement,
         timeout_s=args.timeout,
         debug=args.debug,
-        trace=args.trace is not None,
         heap_bytes=args.heap_size,
     )
 
@@ -152,18 +145,7 @@ def _figures(found: Measurement) -> Iterator[tuple[str, str, str]]:
     if found.skew_us is not None:
         yield "skew", f"{found.skew_us:,.1f} us", "between the ranks' starts, median"
     if found.wrong_runs is not None:
-        yield "wrong runs", f"{found.wrong_runs} of {found.case.runs}", "against float64"
+        yield "wrong runs", f"{found.wrong_runs} of {found.case.runs}", "against the reference"
     if found.max_error is not None:
         yield "data error", f"{found.max_error:.2e}", "relative norm, worst output"
     yield "heap", format_bytes(found.heap_bytes), "symmetric memory in use per PE"
-
-
-def write_trace(path: str, found: Measurement) -> None:
-    """The stamps of all ranks as a Chrome trace, a process per rank."""
-    events = [
-        {"ph": "X", "pid": rank, **stamp}
-        for rank, stamps in enumerate(found.stamps)
-        for stamp in stamps
-    ]
-    text = json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
-    write_whole(path, f"{text}\n".encode(), "--trace")

@@ -107,8 +107,9 @@ if "quit" in sys.stdin.read() and act != "stubborn":
 '''
 
 LAUNCHER = """
-import sys
+import signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in background
 sys.path.insert(0, sys.argv[3])
 from launcher_tools import launch
 launch(sys.argv[1], sys.argv[2], share_gpu=True)
