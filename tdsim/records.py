@@ -14,10 +14,11 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tdsim.errors import UsageError
 from tdsim.files import write_whole
+from tdsim.samples import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,8 @@ class Job:
 
     *timeout_s* ends a case that does not come to an end. *debug* gives every wait of a kernel
     a limit and reports the one that passed it. *heap_bytes* bounds the symmetric heap of each
-    PE (None: the library's default).
+    PE (None: the library's default). *trace*: one more call of each case, built to keep when
+    everything happens, after all that is timed.
     """
 
     cases: tuple[Case, ...]
@@ -63,6 +65,7 @@ class Job:
     timeout_s: float = 60.0
     debug: bool = False
     heap_bytes: int | None = None
+    trace: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -78,6 +81,41 @@ class Job:
         )
 
 
+class Span(NamedTuple):
+    """A stretch of time on hardware, in nanoseconds; kinds and lanes are the simulator's."""
+
+    kind: str
+    rank: int
+    lane: str
+    begin: int
+    end: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """One call on hardware, from the instant at which the first rank left the aligning barrier.
+
+    All times are nanoseconds of rank 0's GPU timer, which advances in steps of *step_ns*.
+    *offsets_ns* has been taken from each rank's timer, give or take *uncertainty_ns* (0 where
+    all ranks read one timer). Spans of streams come from events, which *stream_uncertainty_ns*
+    bounds against the timer. *dropped* events found no room; *unpaired* had no other end.
+    """
+
+    spans: tuple[Span, ...]
+    step_ns: int = 0
+    offsets_ns: tuple[int, ...] = ()
+    uncertainty_ns: int = 0
+    stream_uncertainty_ns: int = 0
+    dropped: int = 0
+    unpaired: int = 0
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Timeline:
+        spans = tuple(Span(*span) for span in data["spans"])
+        return cls(**{**data, "spans": spans, "offsets_ns": tuple(data["offsets_ns"])})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """What one case showed on hardware.
@@ -87,7 +125,8 @@ class Measurement:
     median. *wrong_runs* and *max_error* (relative norm of the difference from the program's
     reference, worst of all outputs): None without data runs. *heap_bytes*: symmetric memory in
     use per PE. *kernels*: name to registers, shared and stack bytes. *error*: why there is no
-    result.
+    result. *timeline*: of the traced call, if the job asked for one. *samples*: of all outputs
+    of the first data run, whose inputs follow from the case alone.
     """
 
     case: Case
@@ -98,6 +137,8 @@ class Measurement:
     heap_bytes: int = 0
     kernels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     error: str | None = None
+    timeline: Timeline | None = None
+    samples: tuple[Sample, ...] = ()
 
     @property
     def median_us(self) -> float | None:
@@ -107,13 +148,16 @@ class Measurement:
 
     @property
     def noise(self) -> float | None:
-        """Half the distance between the quartiles of the slowest rank, over its median."""
+        """Half the distance between the quartiles of the slowest rank, over its median.
+
+        None for fewer than 4 times, or for a median of 0: it is a share of nothing.
+        """
         timed = [times for times in self.time_us if times]
         slowest: tuple[float, ...] = max(timed, key=statistics.median, default=())
         if len(slowest) < 4:
             return None
         low, middle, high = statistics.quantiles(slowest, n=4)
-        return (high - low) / 2 / middle
+        return (high - low) / 2 / middle if middle else None
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -121,7 +165,15 @@ class Measurement:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Measurement:
         times = tuple(tuple(row) for row in data.get("time_us", ()))
-        return cls(**{**data, "case": Case(**data["case"]), "time_us": times})
+        traced = data.get("timeline")
+        timeline = None if traced is None else Timeline.from_json(traced)
+        read = {
+            "case": Case(**data["case"]),
+            "time_us": times,
+            "timeline": timeline,
+            "samples": tuple(Sample(**item) for item in data.get("samples", ())),
+        }
+        return cls(**{**data, **read})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

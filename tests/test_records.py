@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tdsim.errors import UsageError
-from tdsim.records import Case, Job, Measurement, Placement, Record
+from tdsim.records import Case, Job, Measurement, Placement, Record, Span, Timeline
+from tdsim.samples import Sample
 
 NAMES = st.text(max_size=12)
 COUNTS = st.integers(0, 10**12)
@@ -42,6 +43,22 @@ JOBS = st.builds(
     timeout_s=NUMBERS,
     debug=st.booleans(),
     heap_bytes=st.none() | COUNTS,
+    trace=st.booleans(),
+)
+TIMELINES = st.builds(
+    Timeline,
+    spans=st.lists(
+        st.builds(Span, NAMES, COUNTS, NAMES, COUNTS, COUNTS, NAMES), max_size=3
+    ).map(tuple),
+    step_ns=COUNTS,
+    offsets_ns=st.lists(COUNTS, max_size=3).map(tuple),
+    uncertainty_ns=COUNTS,
+    stream_uncertainty_ns=COUNTS,
+    dropped=COUNTS,
+    unpaired=COUNTS,
+)
+SAMPLES = st.builds(
+    Sample, call=COUNTS, rank=COUNTS, output=NAMES, digest=NAMES, elements=NAMES
 )
 MEASUREMENTS = st.builds(
     Measurement,
@@ -53,6 +70,8 @@ MEASUREMENTS = st.builds(
     heap_bytes=COUNTS,
     kernels=st.dictionaries(NAMES, st.dictionaries(NAMES, COUNTS, max_size=3), max_size=2),
     error=st.none() | NAMES,
+    timeline=st.none() | TIMELINES,
+    samples=st.lists(SAMPLES, max_size=3).map(tuple),
 )
 RECORDS = st.builds(
     Record,
@@ -107,3 +126,8 @@ def test_the_noise_is_half_the_quartile_distance_over_the_median_of_the_slowest_
 def test_a_case_that_was_not_timed_has_neither_median_nor_noise():
     assert Measurement(case=CASE).median_us is None
     assert Measurement(case=CASE).noise is None
+
+
+def test_a_case_whose_times_are_all_zero_has_no_noise():
+    found = Measurement(case=CASE, time_us=((0.0, 0.0, 0.0, 0.0, 0.0),))
+    assert (found.median_us, found.noise) == (0.0, None)

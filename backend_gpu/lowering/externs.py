@@ -52,3 +52,5 @@ sync_all_block = _extern("nvshmemx_sync_all_block")
 word = _extern("tdsim_word", _I32, result=_I64, pure=True, library="tdsim")
 """The word of the module with this index, see ``words.Word``. Pure, since nobody writes it
 while the kernel runs: wherever a compiler moves the read, it finds the same."""
+word_here = _extern("tdsim_word", _I32, result=_I64, library="tdsim")
+"""The same, read where the text says: no register holds it from one read to the next."""

@@ -8,6 +8,7 @@ reached through modules and closures), plain values to constexprs. No source is 
 
 from __future__ import annotations
 
+import ast
 import enum
 import functools
 import hashlib
@@ -24,9 +25,12 @@ from tdsim import lang
 from tdsim.errors import KernelDefinitionError
 
 from .device import DeviceFunction, Fact, Facts
+from .division import NAMES, Divisions
 from .namespace import LOWERINGS
 from .references import Chain, references
+from .stamps import start
 
+_START = "__tdsim_start__"
 _OP_NAMES = {op.call: name for name, op in lang.OPS.items()}
 
 
@@ -35,13 +39,27 @@ class Lowered(JITFunction):  # type: ignore[misc] # Triton is untyped
 
     Triton hashes a function's text and constexpr globals, but neither constants reached through
     a module nor the code of builtins: a compile would find stale code in the disk cache.
-    *libraries* are those that it may call, also through others, in whatever branch.
+    *libraries* are those that it may call, also through others, in whatever branch. It begins
+    with a call of the global that *first* names, if any.
     """
 
-    def __init__(self, fn: FunctionType, salt: str, libraries: frozenset[str]) -> None:
+    def __init__(
+        self, fn: FunctionType, salt: str, libraries: frozenset[str], first: str = ""
+    ) -> None:
         super().__init__(fn)
-        self._salt = salt
+        self._salt, self._first = salt, first
         self.libraries = libraries
+
+    def parse(self) -> ast.Module:
+        """The text as Triton compiles it."""
+        tree: ast.Module = super().parse()
+        function = tree.body[0]
+        if self._first and isinstance(function, ast.FunctionDef):
+            call = ast.Expr(ast.Call(ast.Name(self._first, ast.Load()), [], []))
+            ast.copy_location(call, function.body[0])
+            function.body.insert(0, ast.fix_missing_locations(call))
+        Divisions().visit(tree)
+        return tree
 
     @property
     def cache_key(self) -> str:
@@ -70,7 +88,8 @@ class Binder:
                 )
             self._open.add(function)
             try:
-                self._lowered[function] = self._rebound(function.fn)
+                traced = self._facts.traced and _is_kernel(function)
+                self._lowered[function] = self._rebound(function.fn, traced)
             finally:
                 self._open.remove(function)
         return self._lowered[function]
@@ -100,7 +119,7 @@ class Binder:
         lowering = LOWERINGS[name]
         return self.lower(lowering) if isinstance(lowering, DeviceFunction) else lowering
 
-    def _rebound(self, fn: Any) -> Lowered:
+    def _rebound(self, fn: Any, traced: bool) -> Lowered:
         outside = _outside(fn)
         names: dict[str, Any] = {}
         salt = [_backend_key()]
@@ -108,10 +127,12 @@ class Binder:
             if root in outside:
                 place = _Place(fn.__code__.co_filename, root, min(chains.values()))
                 names[root] = self._bind_chains(outside[root], chains, place, salt)
+        if traced:
+            names[_START] = self.lower(start)
         free = fn.__code__.co_freevars
         rebound = FunctionType(
             fn.__code__,
-            {name: value for name, value in names.items() if name not in free},
+            {**NAMES, **{name: value for name, value in names.items() if name not in free}},
             fn.__name__,
             None,
             tuple(CellType(names.get(name)) for name in free),
@@ -122,7 +143,8 @@ class Binder:
         rebound.__module__ = fn.__module__
         rebound.__qualname__ = self._unique_name(fn)
         values = (*names.values(), *(rebound.__defaults__ or ()))
-        return Lowered(rebound, " ".join(salt), frozenset(libraries(values)))
+        first = _START if traced else ""
+        return Lowered(rebound, " ".join(salt), frozenset(libraries(values)), first)
 
     def _bind_chains(
         self, value: Any, chains: Mapping[Chain, int], place: _Place, salt: list[str]

@@ -12,27 +12,33 @@ from __future__ import annotations
 import triton.language as tl
 
 from .device import TRACED, device
-from .externs import word
+from .externs import word_here
 from .ordering import global_timer
-from .words import SM, Event, Trace, Word
+from .words import SM, Event, EventKind, Trace, Word
 
 
 @device
 def stamp(kind, edge, payload):
     """Write an event: *edge* is 0 at the begin of an operation and ``END`` at its end."""
-    if TRACED:  # noqa: SIM102 - a constant condition, then one of the run
-        if word(Word.TRACE) != 0:
-            _write(kind + edge, payload)
+    if TRACED:
+        place = word_here(Word.TRACE)
+        if place != 0:
+            _write(tl.cast(place, tl.pointer_type(tl.int64)), kind + edge, payload)
 
 
 @device
-def _write(what, payload):
+def start():
+    """What every kernel of a traced build begins with, see ``rebind.Lowered``."""
+    stamp(EventKind.START, 0, 0)
+
+
+@device
+def _write(buffer, what, payload):
     """Triton gives the scalar atomic and the scalar stores to one thread."""
     tl.debug_barrier()
     time = global_timer()
-    buffer = tl.cast(word(Word.TRACE), tl.pointer_type(tl.int64))
     number = tl.atomic_add(buffer + Trace.COUNT, 1, sem="relaxed", scope="gpu")
-    if number < word(Word.TRACE_CAPACITY):
+    if number < word_here(Word.TRACE_CAPACITY):
         event = buffer + Trace.EVENTS + number * Trace.EVENT_WORDS
         second = tl.cast(tl.program_id(1), tl.int64) << 32
         tl.store(event + Event.TIME, time)
@@ -43,6 +49,27 @@ def _write(what, payload):
 
 
 @device
+def keep_time(times, i):
+    """Store the global timer, read when the whole CTA is here, as int64 word *i* of *times*."""
+    tl.debug_barrier()
+    tl.store(times.ptr + i, global_timer())
+
+
+@device
+def keep_timer_step(times, i, reads):
+    """Store the smallest step of the timer that *reads* readings in a row see; 0: none."""
+    first = global_timer()
+    last = first
+    least = first
+    for _ in range(reads):
+        now = global_timer()
+        step = now - last
+        least = tl.where((step > 0) & (step < least), step, least)
+        last = now
+    tl.store(times.ptr + i, tl.where(least < first, least, 0))
+
+
+@device
 def _sm():
-    """Number of the SM that runs this CTA."""
-    return tl.inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], tl.int32, True, 1)
+    """Number of the SM that runs this CTA, read anew by each stamp."""
+    return tl.inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], tl.int32, False, 1)

@@ -138,14 +138,21 @@ def log(x):
     return tl.log(tl.cast(x, tl.float32))
 
 
-@device
-def maximum(x, y):
-    return tl.maximum(x, y)
+@core.builtin
+def maximum(x: Any, y: Any, _semantic: Any = None) -> Any:
+    return _as_sum(tl.maximum, x, y, _semantic)
 
 
-@device
-def minimum(x, y):
-    return tl.minimum(x, y)
+@core.builtin
+def minimum(x: Any, y: Any, _semantic: Any = None) -> Any:
+    return _as_sum(tl.minimum, x, y, _semantic)
+
+
+def _as_sum(choose: Any, x: Any, y: Any, semantic: Any) -> Any:
+    """``choose(x, y)`` in the type of ``x + y``: Triton makes constants, bfloat16 float32."""
+    a, b = (core._unwrap_if_constexpr(value) for value in (x, y))
+    wanted = semantic.add(a, b, False).dtype
+    return semantic.cast(choose(a, b, _semantic=semantic), wanted)
 
 
 @device

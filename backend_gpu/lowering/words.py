@@ -36,7 +36,7 @@ class Word(enum.IntEnum):
     TIMEOUT_NS = 2
     """Nanoseconds that a wait of a kernel compiled with *debug* lasts at most."""
     TRACE = 3
-    """Address of the trace buffer (:class:`Trace`); at 0 a traced kernel writes no events."""
+    """Address of this kernel's trace buffer (:class:`Trace`); at 0 it writes no events."""
     TRACE_CAPACITY = 4
     """Events that the trace buffer has room for."""
 
@@ -122,7 +122,8 @@ class Event(enum.IntEnum):
 
 
 class EventKind(enum.IntEnum):
-    """The traced operations: a begin and an end of each, but only the end of a store."""
+    """The traced operations: a begin and an end of each, but only the end of a store and only
+    the begin of a program instance."""
 
     WAIT = 0
     PUT = 1
@@ -133,6 +134,8 @@ class EventKind(enum.IntEnum):
     GRID_BARRIER = 4
     SIGNAL_OP = 5
     STORE = 6
+    START = 7
+    """A program instance starts."""
 
 
 END = 256

@@ -41,6 +41,10 @@ def next_call(epoch):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
     td.atomic_add(epoch, 0, 1)
 
 
+HOUSEKEEPING = (add_to_signal, meet, next_call)
+"""Kernels that stand for operations of the host."""
+
+
 class Context:
     """One PE's host side. Until :meth:`ready`, calls allocate and compile and run nothing.
 
@@ -48,6 +52,9 @@ class Context:
     may wait for a PE that is still loading). *sms*: this PE's part of a shared GPU. *report*:
     kernels limit their waits and report there.
     """
+
+    traced = False
+    """Whether kernels are compiled to leave time stamps."""
 
     def __init__(
         self, heap: Heap, world: World, sms: SmSet | None, report: WaitReport | None = None
@@ -71,6 +78,11 @@ class Context:
         self.main = self.stream("main")
         self.begin_call()
         self.barrier_all()
+
+    @property
+    def shares_gpu(self) -> bool:
+        """Whether all PEs are on this GPU."""
+        return self._sms is not None
 
     def ready(self) -> None:
         """From now on calls run: all that they need is allocated and loaded, on every PE."""
@@ -212,6 +224,7 @@ class Context:
             compiled = compile_kernel(
                 kernel, specs, constants, world=self.world,
                 num_warps=num_warps, num_stages=num_stages, debug=self._report is not None,
+                traced=self.traced,
             )  # fmt: skip
             self.kernels[key] = self._load(compiled)
         loaded = self.kernels[key]

@@ -73,14 +73,21 @@ def load(compiled: Compiled, words: Mapping[Word, int]) -> Loaded:
     ):
         call = f"{attribute.name} {value} of {compiled.name}"
         check(cu.cuFuncSetAttribute(function, attribute, value), call)
-    if compiled.module_words:
-        address, _ = check(cu.cuModuleGetGlobal(module, SYMBOL.encode()), "cuModuleGetGlobal")
+    loaded = Loaded(compiled, module, function)
+    tell(loaded, words)
+    return loaded
+
+
+def tell(kernel: Loaded, words: Mapping[Word, int]) -> None:
+    """Set the words of a kernel's module; it must not be running. Those not named become 0."""
+    if kernel.compiled.module_words:
+        name = SYMBOL.encode()
+        address, _ = check(cu.cuModuleGetGlobal(kernel.module, name), "cuModuleGetGlobal")
         values = (ctypes.c_int64 * NUM_WORDS)()
         for word, value in words.items():
             values[word] = value
         place = ctypes.addressof(values)
         check(cu.cuMemcpyHtoD(address, place, ctypes.sizeof(values)), "set module words")
-    return Loaded(compiled, module, function)
 
 
 def launch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ import torch.distributed as dist
 from tdsim import lang as td
 from tdsim.programs import load_program, standard_inputs
 from tdsim.records import Case, Measurement
+from tdsim.samples import Sample, sample
 
+from . import driver
+from .clock import Clock
 from .context import Context
 from .memory import View
+from .offsets import offsets, skew_us
 
 _INPUT_SETS_BYTES = 256 << 20
 """Timed calls rotate through inputs of at least this size, several times any L2."""
@@ -31,7 +36,9 @@ class Runner:
         self.sizes = self.program.sizes(case.shape, ctx.n_pes, ctx.n_nodes)
         self.tunables = self.program.tuned(case.tunables)
         self.dtype = td.dtype(case.dtype)
+        self.clock = Clock(ctx, max(self._timed, 1))
         self.sets: list[dict[str, View]] = []
+        self._samples: list[Sample] = []
         self._held: list[torch.Tensor] = []
 
     def prepare(self) -> None:
@@ -39,20 +46,24 @@ class Runner:
         self.sets = [self._tensors() for _ in range(self._input_sets())]
         for views in self.sets:
             self._call(views)
+        self.clock.meet(0)
         self.ctx.ready()
 
     def run(self) -> Measurement:
         """The data runs, then the timed calls."""
         wrong, error = self._data_runs(self.sets[0])
         times = self._timed_calls(self.sets)
+        left = self.clock.read()[self.case.warmup :]
         found: list[Any] = [None] * self.ctx.n_pes
-        dist.all_gather_object(found, (wrong, error, times))
-        runs = self.case.runs
+        dist.all_gather_object(found, (wrong, error, times, left, self._samples))
+        wrongs, errors, all_times, all_left, samples = zip(*found, strict=True)
+        runs, repeats = self.case.runs, self.case.repeats
         return Measurement(
             case=self.case,
-            time_us=tuple(tuple(t) for _, _, t in found) if self.case.repeats else (),
-            wrong_runs=max(w for w, _, _ in found) if runs else None,
-            max_error=max(e for _, e, _ in found) if runs else None,
+            time_us=tuple(map(tuple, all_times)) if repeats else (),
+            skew_us=skew_us(all_left, self._offsets(all_left)) if repeats else None,
+            wrong_runs=max(wrongs) if runs else None,
+            max_error=max(errors) if runs else None,
             heap_bytes=self.ctx.heap.in_use,
             kernels={
                 loaded.compiled.name: {
@@ -62,7 +73,17 @@ class Runner:
                 }
                 for loaded in self.ctx.kernels.values()
             },
+            samples=tuple(one for of_rank in samples for one in of_rank),
         )
+
+    def _offsets(self, left: Sequence[Sequence[int]]) -> Sequence[int]:
+        """Of the PEs' timers; PEs on one GPU read the same one."""
+        return (0,) * self.ctx.n_pes if self.ctx.shares_gpu else offsets(left).of
+
+    @property
+    def _timed(self) -> int:
+        """Calls on the clock, those for warm-up included."""
+        return self.case.warmup + self.case.repeats if self.case.repeats else 0
 
     def _input_sets(self) -> int:
         if not self.case.repeats:
@@ -100,9 +121,9 @@ class Runner:
         """Wrong runs and the worst error (relative norm of the difference)."""
         wrong, worst = 0, 0.0
         for run in range(self.case.runs):
-            judged = self._data_run(views, run)
-            worst = max([worst, *(error for error, _ in judged)])
-            wrong += not all(right for _, right in judged)
+            verdicts = self._data_run(views, run)
+            worst = max([worst, *(error for error, _ in verdicts)])
+            wrong += not all(right for _, right in verdicts)
         return wrong, worst
 
     def _data_run(self, views: dict[str, View], run: int) -> list[tuple[float, bool]]:
@@ -134,9 +155,16 @@ class Runner:
                 self._call(views)
                 results.append({n: as_tensor(views[n]).clone() for n in outputs})
         ctx.synchronize()
+        if run == 0:
+            self._samples = [
+                sample(as_numpy(value, self.dtype), call=call, rank=rank, output=name)
+                for call, found in enumerate(results)
+                for name, value in found.items()
+            ]
+        wanted = [self.program.reference(inputs) for inputs in given]
         return [
-            _judged(found[name], self.program.reference(inputs)[name][rank], self.dtype)
-            for found, inputs in zip(results, given, strict=True)
+            judged(found[name], right[name][rank])
+            for found, right in zip(results, wanted, strict=True)
             for name in outputs
         ]
 
@@ -148,24 +176,53 @@ class Runner:
                 as_tensor(view).fill_(float("nan"))
 
     def _timed_calls(self, sets: list[dict[str, View]]) -> list[float]:
-        """Microseconds of each call between events on the main stream, from a barrier on."""
+        """Microseconds of each call between events on the main stream, from a barrier on.
+
+        The calls of all PEs are queued before the barrier begins, as behind the work of a
+        model: what the host takes to queue them is in no time.
+        """
         for views in sets:
             for name, tensor in self.program.tensors.items():
                 if tensor.role == "input":
                     as_tensor(views[name]).normal_()
         torch.cuda.synchronize()
         times = []
-        repeats = self.case.repeats
-        for number in range((self.case.warmup + repeats) if repeats else 0):
-            dist.barrier()
+        gate = _Gate(self.ctx.main)
+        for number in range(self._timed):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            self.ctx.barrier_all()
+            gate.close()
+            self.clock.meet(number)
             begin.record(self.ctx.main)
             self._call(sets[number % len(sets)])
             end.record(self.ctx.main)
+            dist.barrier()
+            gate.open()
             self.ctx.synchronize()
             times.append(begin.elapsed_time(end) * 1e3)
         return times[self.case.warmup :]
+
+
+class _Gate:
+    """Holds the main stream, and all that is forked from it, until it is opened.
+
+    A word of the host's memory, which no stream writes: streams share hardware queues, and one
+    that waits holds up whatever is queued behind it, also what would end the wait.
+    """
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self._stream = stream
+        self._word = torch.zeros(1, dtype=torch.int64, pin_memory=True)
+        self._number = 0
+
+    def close(self) -> None:
+        """Let nothing pass that is queued from now on."""
+        self._number += 1
+        word = self._word.data_ptr()
+        driver.wait_word(self._stream.cuda_stream, word, "ge", self._number)
+
+    def open(self) -> None:
+        """Let everything pass."""
+        self._word[0] = self._number
 
 
 def as_torch(array: Any) -> torch.Tensor:
@@ -173,6 +230,12 @@ def as_torch(array: Any) -> torch.Tensor:
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def as_numpy(tensor: torch.Tensor, dtype: td.DType) -> Any:
+    """A NumPy array of the bytes of *tensor*, whose type torch and NumPy both call *dtype*."""
+    raw = tensor.cpu().contiguous().view(torch.uint8).numpy()
+    return raw.view(dtype.numpy).reshape(tuple(tensor.shape))
 
 
 class _Raw:
@@ -190,13 +253,13 @@ def as_tensor(view: View) -> torch.Tensor:
     return raw.view(_TORCH[view.dtype.name]).view(view.shape)
 
 
-def _judged(found: torch.Tensor, expected: Any, dtype: td.DType) -> tuple[float, bool]:
+def judged(found: torch.Tensor, expected: Any) -> tuple[float, bool]:
     """Relative norm of the difference from the reference, and whether every element is right.
 
     An element is right within 1/64 of its own size and the tensor's: rounding of 16-bit
     results lies well below, one stale or missing element above. NaN counts as infinite error.
     """
-    wanted = torch.from_numpy(np.asarray(expected.astype(dtype.numpy), np.float64)).cuda()
+    wanted = torch.from_numpy(np.array(expected, np.float64)).to(found.device)
     off = found.double() - wanted
     norm = torch.linalg.vector_norm(wanted)
     error = float(torch.linalg.vector_norm(off) / norm) if float(norm) else float(off.norm())

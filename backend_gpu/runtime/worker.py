@@ -12,10 +12,12 @@ import os
 import sys
 import threading
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 os.environ["CUDA_MODULE_LOADING"] = "EAGER"  # a lazy load would wait for a spinning kernel
+os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "32"  # no stream queues behind another's wait
 
 import torch
 import torch.distributed as dist
@@ -30,6 +32,7 @@ from .environment import environment
 from .hangs import WaitReport
 from .heap import Heap
 from .measure import Runner
+from .traced import TracedContext, Tracer
 
 
 def main() -> int:
@@ -113,25 +116,37 @@ class _Pe:
     def run(self, number: int, case: Case) -> None:
         """Run one case with a limit on its time; PE 0 writes the result."""
         self.case = number
+        self.ctx = Context(*self._place())
+        found = self._measured(Runner(self.ctx, case))
+        if self.job.trace:
+            self.ctx = traced = TracedContext(*self._place())
+            found = replace(found, timeline=self._measured(Tracer(traced, case)))
+        if self.rank == 0:
+            self.write(f"result-{number}.json", found.to_json())
+
+    def _place(self) -> tuple[Heap, World, sms.SmSet | None, WaitReport | None]:
+        """What a context is told."""
         world = World(self.rank, self.world, self.job.placement.pes_per_node)
         report = WaitReport(self.job.timeout_s / 2) if self.job.debug else None
-        self.ctx = Context(self.heap, world, self.sms, report)
-        runner = Runner(self.ctx, case)
-        runner.prepare()  # compiling takes what it takes
+        return self.heap, world, self.sms, report
+
+    def _measured(self, task: Runner | Tracer) -> Any:
+        """What *task* finds within its limit; its symmetric memory is freed."""
+        task.prepare()  # compiling takes what it takes
         limit = threading.Timer(self.job.timeout_s, self._give_up)
         limit.daemon = True
         limit.start()
-        found = runner.run()
+        found = task.run()
         self.heap.release()
         limit.cancel()
-        if self.rank == 0:
-            self.write(f"result-{number}.json", found.to_json())
+        return found
 
     def _give_up(self) -> None:
         """End a case that does not end: its kernels may wait for ever."""
         lines = self.ctx.hang_lines() if self.ctx else []
         hint = "no kernel's wait" if self.job.debug else "run it with --debug to see which wait"
-        what = f"no end within {self.job.timeout_s:g} s ({hint})"
+        which = " of the traced call" if self.ctx and self.ctx.traced else ""
+        what = f"no end{which} within {self.job.timeout_s:g} s ({hint})"
         text = {"kind": "hang", "what": what, "where": f"PE {self.rank}", "report": lines}
         self.write(f"error-{self.rank}.json", {"rank": self.rank, "case": self.case, **text})
         os._exit(1)

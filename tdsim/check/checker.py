@@ -87,7 +87,7 @@ def check(
     for name, number in (("seeds", seeds), ("calls", calls)):
         if number < 1:
             raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
-    job = _job(kernel, topology, shape, tunables, dtype, calls)
+    job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed)
     tried: list[int] = []
     findings: list[Finding] = []
     for number in range(seed, seed + seeds):
@@ -109,20 +109,25 @@ def check(
     )
 
 
-def _job(
+def functional_job(
     kernel: str | Program,
     topology: str | Machine,
     shape: Mapping[str, int] | None,
     tunables: Mapping[str, Any] | None,
     dtype: str,
     calls: int,
+    seed: int,
 ) -> Job:
+    """A run with data and skewed ranks, of the program's own small shape if none is given.
+
+    Raises UsageError for input that is not legal, or too large to be held.
+    """
     program = load_program(kernel)
     target = topology if isinstance(topology, Machine) else machine(topology)
     chosen = shape
     if chosen is None:
         chosen = program.default_shape(target.world_size, target.num_nodes)
-    job = make_job(program, target, chosen, tunables, dtype)
+    job = make_job(program, target, chosen, tunables, dtype, seed)
     _refuse_large(job, target.world_size * calls)
     return replace(job, calls=calls, functional=True, skewed=True)
 

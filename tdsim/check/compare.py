@@ -15,14 +15,19 @@ TOLERANCE = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
 """Largest error over the largest reference value: a few roundings; TF32 for fp32."""
 
 
+def tolerance_of(job: Job) -> float:
+    """The largest error over the largest value that *job* may have; 0 if it only moves data."""
+    exact = not any(isinstance(step, (Gemm, ReduceScatter)) for step in job.program.work)
+    return 0.0 if exact else TOLERANCE.get(job.dtype.short, 0.0)
+
+
 def first_difference(job: Job, run: Run) -> str | None:
     """The first wrong element by call, tensor and rank, explained; None if all is right.
 
     Programs that only move data must be exact; where work is a GEMM or a reduction, rounding
     may differ by ``TOLERANCE``. NaN is wrong everywhere.
     """
-    exact = not any(isinstance(step, (Gemm, ReduceScatter)) for step in job.program.work)
-    tolerance = 0.0 if exact else TOLERANCE.get(job.dtype.short, 0.0)
+    tolerance = tolerance_of(job)
     for call, inputs in enumerate(run.inputs):
         with reported_at(f"the reference of {job.program.name}"):
             reference = job.program.reference(inputs)

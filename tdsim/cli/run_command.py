@@ -6,11 +6,11 @@ import argparse
 import os
 import statistics
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tdsim.backends import load_backend
-from tdsim.cli import options
+from tdsim.cli import options, run_trace
 from tdsim.cli.output import progress, say, table, write_json
 from tdsim.errors import UsageError
 from tdsim.programs import load_program
@@ -31,11 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, default=60, help="seconds it may take (60)")
     parser.add_argument("--debug", action="store_true", help="limit and report every wait")
     parser.add_argument("--heap-size", type=options.size, metavar="2G", help="symmetric heap")
+    run_trace.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     job = make_job(args)
+    predicted = run_trace.predicted_job(args, job)
     backend = load_backend(args.backend)
     start = backend.join if _under_torchrun(args) else backend.run
     with progress("run", len(job.cases)) as advance:
@@ -43,10 +45,13 @@ def run(args: argparse.Namespace) -> int:
     if record is None:  # another rank prints
         return 0
     (found,) = record.measurements
-    if args.json:
-        write_json(report(record, found))
-    else:
+    if not args.json:
         show(record, found)
+    timeline = run_trace.write(args, record, found, predicted)
+    if args.json:
+        write_json({**report(record, found), **run_trace.report(timeline)})
+    else:
+        run_trace.show(timeline)
     return 1 if found.error or found.wrong_runs else 0
 
 
@@ -73,6 +78,7 @@ def make_job(args: argparse.Namespace) -> Job:
         timeout_s=args.timeout,
         debug=args.debug,
         heap_bytes=args.heap_size,
+        trace=args.trace is not None,
     )
 
 
@@ -116,7 +122,7 @@ def report(record: Record, found: Measurement) -> dict[str, Any]:
         "placement": asdict(record.placement),
         "date": record.date,
         "command": record.command,
-        "measurement": found.to_json(),
+        "measurement": replace(found, timeline=None).to_json(),
     }
 
 

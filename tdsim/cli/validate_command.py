@@ -7,17 +7,18 @@ import dataclasses
 import datetime
 import shlex
 import sys
-from typing import Any
 
 from tdsim.backends import load_backend
+from tdsim.check.agreement import agreements
 from tdsim.cli import options
-from tdsim.cli.output import progress, say, table, write_json
+from tdsim.cli.output import progress, say, write_json
+from tdsim.cli.validation_report import as_json, short, show_data, show_times
 from tdsim.errors import UsageError
 from tdsim.predict.caselist import KEY, CaseList, label, note_of, read_list
 from tdsim.predict.report import make_job
-from tdsim.predict.validation import Pair, Summary, Validation, pairs_of, validate
-from tdsim.records import Case, Job, Measurement, Placement, Record
-from tdsim.topology import Machine, machine
+from tdsim.predict.validation import pairs_of
+from tdsim.records import Job, Measurement, Placement, Record
+from tdsim.topology import machine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,17 +46,22 @@ def run(args: argparse.Namespace) -> int:
         listed, record = _recorded(args, listed)
     target = machine(args.topology or listed.topology)
     pairs = pairs_of(record, target, lambda case: label(case) in listed.held_back)
+    data = agreements(record, target)
     failed = [found for found in record.measurements if found.error is not None]
-    if not pairs and not failed:
-        raise UsageError("no timed case", args.record or args.list, "repeats above 0")
+    if not pairs and not data and not failed:
+        raise UsageError(
+            "no timed case and no data", args.record or args.list, "repeats or runs above 0"
+        )
     if args.json:
-        write_json(_as_json(record, target, pairs, args.worst))
-        return 1 if failed else 0
-    if pairs:
-        _show(record, target, pairs, args.worst)
-    for found in failed:
-        say(f"FAILED {_short(found.case)}: {found.error}")
-    return 1 if failed else 0
+        write_json(as_json(record, target, pairs, data, args.worst))
+    else:
+        if pairs:
+            show_times(record, target, pairs, args.worst)
+        if data:
+            show_data(data)
+        for found in failed:
+            say(f"FAILED {short(found.case)}: {found.error}")
+    return 1 if failed or not all(case.right for case in data) else 0
 
 
 def _recorded(args: argparse.Namespace, listed: CaseList | None) -> tuple[CaseList, Record]:
@@ -100,7 +106,7 @@ def _measure(args: argparse.Namespace, listed: CaseList | None) -> tuple[CaseLis
 
         def on_result(_: int, found: Measurement) -> None:
             keeper.add(found)
-            advance(_short(found.case))
+            advance(short(found.case))
 
         record = load_backend(args.backend).run(job, on_result)
     return listed, keeper.finish(record)
@@ -162,110 +168,3 @@ class _Keeper:
         if self.path:
             whole.write(self.path)
         return whole
-
-
-def _short(case: Case) -> str:
-    """One case in a table cell."""
-    values = {**case.shape, **case.tunables}
-    name = case.program.rpartition(":")[2]
-    return " ".join([name, *(f"{key}={value}" for key, value in values.items())])
-
-
-def _show(record: Record, target: Machine, pairs: tuple[Pair, ...], worst: int) -> None:
-    device = record.environment.get("device", "hardware")
-    table(
-        f"{record.date}, {device}, beside {target.name}",
-        ("case", "use", "measured us", "noise", "predicted us", "ratio"),
-        (
-            (
-                _short(pair.case),
-                "used" if pair.used else "held back",
-                f"{pair.measured_us:,.1f}",
-                f"{pair.noise:.1%}",
-                f"{pair.predicted_us:,.1f}",
-                f"{pair.ratio:.2f}",
-            )
-            for pair in pairs
-        ),
-    )
-    result = validate(pairs, worst)
-    table(
-        "summary",
-        ("cases", "number", "median error", "90th percentile", "bias", "tau",
-         "tau, one problem", "worst choice"),
-        [_summary_row(name, part) for name, part in _parts(result)],
-    )  # fmt: skip
-    table(
-        "largest errors",
-        ("case", "ratio"),
-        ((_short(pair.case), f"{pair.ratio:.2f}") for pair in result.whole.worst),
-    )
-    lost = [choice for choice in result.whole.choices if choice.loss > 0]
-    if lost:
-        table(
-            "choices that are not the best",
-            ("chosen", "best", "slower by"),
-            ((_short(c.chosen.case), _short(c.best.case), f"{c.loss:.1%}") for c in lost),
-        )
-
-
-def _parts(result: Validation) -> list[tuple[str, Summary]]:
-    parts = {"used": result.used, "held back": result.held_back, "all": result.whole}
-    return [(name, part) for name, part in parts.items() if part is not None]
-
-
-def _summary_row(name: str, part: Summary) -> list[str]:
-    rest = (part.tau, part.tau_in_problem)
-    return [
-        name,
-        str(part.count),
-        f"{part.median_error:.1%}",
-        f"{part.p90_error:.1%}",
-        f"{part.bias:.2f}",
-        *("-" if tau is None else f"{tau:.2f}" for tau in rest),
-        "-" if part.worst_loss is None else f"{part.worst_loss:.1%}",
-    ]
-
-
-def _as_json(
-    record: Record, target: Machine, pairs: tuple[Pair, ...], worst: int
-) -> dict[str, Any]:
-    parts = _parts(validate(pairs, worst)) if pairs else []
-    return {
-        "date": record.date,
-        "topology": target.name,
-        "cases": [_pair_json(pair) for pair in pairs],
-        "summary": {name.replace(" ", "_"): _summary_json(part) for name, part in parts},
-        "failed": [
-            {"case": label(found.case), "error": found.error}
-            for found in record.measurements
-            if found.error is not None
-        ],
-    }
-
-
-def _summary_json(part: Summary) -> dict[str, Any]:
-    names = (
-        "count",
-        "median_error",
-        "p90_error",
-        "bias",
-        "tau",
-        "tau_in_problem",
-        "worst_loss",
-    )
-    return {name: getattr(part, name) for name in names}
-
-
-def _pair_json(pair: Pair) -> dict[str, Any]:
-    return {
-        "program": pair.case.program,
-        "shape": dict(pair.case.shape),
-        "tunables": dict(pair.case.tunables),
-        "dtype": pair.case.dtype,
-        "held_back": not pair.used,
-        "measured_us": pair.measured_us,
-        "noise": pair.noise,
-        "predicted_us": pair.predicted_us,
-        "ratio": pair.ratio,
-    }

@@ -157,8 +157,8 @@ def program(
 ) -> Callable[[Callable[..., None]], Program]:
     """Make a host function a program. *small_shape* (``"M=96*world,N=80"``) is for checks.
 
-    *reference* maps the inputs of all ranks to the outputs of all ranks, in NumPy; outputs are
-    compared after a cast to the tensor's dtype.
+    *reference* maps the inputs of all ranks to the outputs of all ranks, in NumPy. Outputs are
+    compared in float64 with what it returns, so sums are best made in float64 too.
     """
 
     def define(host: Callable[..., None]) -> Program:

@@ -190,12 +190,8 @@ def worst(pairs: Sequence[Pair], count: int = 5) -> tuple[Pair, ...]:
     return tuple(sorted(pairs, key=lambda pair: -pair.error)[:count])
 
 
-def predictions(record: Record, topology: str | Machine) -> tuple[float | None, ...]:
-    """Today's prediction of each of the record's cases on *topology*, in microseconds.
-
-    None for a case that was not timed, which is not simulated either. Raises
-    :class:`UsageError` unless the record's PEs and nodes are those of the machine.
-    """
+def machine_of(record: Record, topology: str | Machine) -> Machine:
+    """The machine *topology*, if the record's PEs and nodes are its; else UsageError."""
     target = topology if isinstance(topology, Machine) else machine(topology)
     place = record.placement
     if (place.n_pes, place.pes_per_node) != (target.world_size, target.gpus_per_node):
@@ -205,6 +201,16 @@ def predictions(record: Record, topology: str | Machine) -> tuple[float | None, 
             f"the record's {place.n_pes} PEs, {place.pes_per_node} to a node",
             "name the topology that the record was measured on",
         )
+    return target
+
+
+def predictions(record: Record, topology: str | Machine) -> tuple[float | None, ...]:
+    """Today's prediction of each of the record's cases on *topology*, in microseconds.
+
+    None for a case that was not timed, which is not simulated either. Raises
+    :class:`UsageError` unless the record's PEs and nodes are those of the machine.
+    """
+    target = machine_of(record, topology)
     return tuple(
         None if found.median_us is None else _predicted_us(found.case, target)
         for found in record.measurements

@@ -14,6 +14,7 @@ from typing import Any
 
 from tdsim.lang import Function
 from tdsim.lang import _seam as seam
+from tdsim.lang.integers import c_div, c_mod
 from tdsim.sim.loops import (
     is_foldable,
     is_pure,
@@ -65,21 +66,6 @@ def carried(values: dict[str, Any], names: tuple[str, ...]) -> None:
     """Report what an iteration leaves for the next: any scalar forbids folding."""
     if any(isinstance(values.get(name), (int, float)) for name in names):
         seam.reader().carries_scalar = True
-
-
-def c_div(a: Any, b: Any) -> Any:
-    """``a // b`` truncated towards zero, as on the GPU."""
-    if not (isinstance(a, int) and isinstance(b, int)) or (a >= 0 and b > 0):
-        return a // b
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def c_mod(a: Any, b: Any) -> Any:
-    """``a % b`` with the sign of *a*, as on the GPU."""
-    if not (isinstance(a, int) and isinstance(b, int)) or (a >= 0 and b > 0):
-        return a % b
-    return a - c_div(a, b) * b
 
 
 def int32(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,27 +49,51 @@ class TraceSummary:
         return f"{line}; left out: {_said(self.left_out)}" if self.left_out else line
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Events of one timeline, ready to be written, and the number of its spans and arrows."""
+
+    lines: Sequence[str]
+    spans: int
+    arrows: int = 0
+    left_out: tuple[int, ...] = ()
+
+
 def write_trace(path: str, run: Run, recorder: Recorder, title: str) -> TraceSummary:
     """Write the trace of *run*, whole or not at all; gzipped if large or named ``.gz``.
 
     Above ``MAX_SPANS`` the spans of the highest ranks are left out; the file and the summary
     say which. The critical path, the links and all counters stay.
     """
-    kept, left_out = _fit(recorder.segments, run.world.n_pes)
+    return write_parts(path, (part_of(run, recorder, MAX_SPANS),), title)
+
+
+def part_of(run: Run, recorder: Recorder, most: int, label: str = "") -> Part:
+    """The events of *run*, at most about *most* spans; *label* begins each process's name."""
+    kept, left_out = fit(recorder.segments, run.world.n_pes, most)
     threads = assign(kept)
     arrows = list(_arrows(run, recorder, kept, threads))
     lines = [
-        *_names(run, threads, left_out),
-        *_spans(kept, threads, critical_path(run.last, 0)),
+        *_names(run, threads, left_out, label),
+        *spans(kept, threads, critical_path(run.last, 0)),
         *_path_spans(run),
         *arrows,
         *_counters(recorder),
     ]
+    return Part(lines=lines, spans=len(kept), arrows=len(arrows) // 2, left_out=left_out)
+
+
+def write_parts(
+    path: str, parts: Sequence[Part], title: str, facts: Mapping[str, Any] | None = None
+) -> TraceSummary:
+    """Write *parts* as one trace as :func:`write_trace` does, with more *facts* in its head."""
+    left_out = tuple(sorted({rank for part in parts for rank in part.left_out}))
     head = {
         "baseTimeNanoseconds": 0,
         "displayTimeUnit": "ns",
-        "otherData": {"title": title, "left out": _said(left_out)},
+        "otherData": {"title": title, "left out": _said(left_out), **(facts or {})},
     }
+    lines = [line for part in parts for line in part.lines]
     text = json.dumps(head)[:-1] + ', "traceEvents": [\n' + ",\n".join(lines) + "\n]}\n"
     data = text.encode()
     gzipped = path.endswith(".gz") or len(data) > GZIP_ABOVE
@@ -80,19 +104,21 @@ def write_trace(path: str, run: Run, recorder: Recorder, title: str) -> TraceSum
         path=path,
         bytes=len(data),
         gzipped=gzipped,
-        spans=len(kept),
-        arrows=len(arrows) // 2,
+        spans=sum(part.spans for part in parts),
+        arrows=sum(part.arrows for part in parts),
         left_out=left_out,
     )
 
 
-def _fit(segments: list[Segment], n_pes: int) -> tuple[list[Segment], tuple[int, ...]]:
+def fit(
+    segments: Sequence[Segment], n_pes: int, most: int
+) -> tuple[list[Segment], tuple[int, ...]]:
     """The segments of as many ranks as fit, in a fixed order, and the ranks that do not."""
     counts = [0] * n_pes
     for s in segments:
         counts[s.rank] += 1
     keep, total = 1, counts[0]
-    while keep < n_pes and total + counts[keep] <= MAX_SPANS:
+    while keep < n_pes and total + counts[keep] <= most:
         total += counts[keep]
         keep += 1
     kept = [s for s in segments if s.rank < keep]
@@ -121,23 +147,33 @@ def _us(ps: int) -> str:
     return f"{ps // 10**6}.{ps % 10**6:06d}"
 
 
-def _names(run: Run, threads: Threads, left_out: tuple[int, ...]) -> Iterator[str]:
-    yield from _process(PATH_PROCESS, "critical path", 0)
+def _names(run: Run, threads: Threads, left_out: tuple[int, ...], label: str) -> Iterator[str]:
+    yield from process(PATH_PROCESS, f"{label}critical path", 0)
     for rank in range(run.world.n_pes - len(left_out)):
         node = run.world.machine.node_of(rank)
-        yield from _process(rank, f"rank {rank} (node {node})", rank + 1)
-    yield from _process(LINK_PROCESS, "links", run.world.n_pes + 1)
-    for (rank, tid), name in threads.names.items():
-        yield _event("M", rank, tid=tid, name="thread_name", args={"name": name})
-        yield _event("M", rank, tid=tid, name="thread_sort_index", args={"sort_index": tid})
+        yield from process(rank, f"{label}rank {rank} (node {node})", 2 * rank + 1)
+    yield from process(LINK_PROCESS, f"{label}links", 2 * run.world.n_pes + 1)
+    yield from thread_names(threads)
 
 
-def _process(pid: int, name: str, order: int) -> Iterator[str]:
+def process(pid: int, name: str, order: int) -> Iterator[str]:
+    """The name of a process and its place on the screen."""
     yield _event("M", pid, name="process_name", args={"name": name})
     yield _event("M", pid, name="process_sort_index", args={"sort_index": order})
 
 
-def _spans(kept: Iterable[Segment], threads: Threads, path: list[Segment]) -> Iterator[str]:
+def thread_names(threads: Threads, first: int = 0) -> Iterator[str]:
+    """The names of all threads; the process of a rank is its number plus *first*."""
+    for (rank, tid), name in threads.names.items():
+        pid = first + rank
+        yield _event("M", pid, tid=tid, name="thread_name", args={"name": name})
+        yield _event("M", pid, tid=tid, name="thread_sort_index", args={"sort_index": tid})
+
+
+def spans(
+    kept: Iterable[Segment], threads: Threads, path: Sequence[Segment] = (), first: int = 0
+) -> Iterator[str]:
+    """One span per segment; those on the critical *path* are marked."""
     critical = {(s.rank, s.lane, s.begin, s.kind) for s in path}
     for s in kept:
         marked = (s.rank, s.lane, s.begin, s.kind) in critical
@@ -148,7 +184,7 @@ def _spans(kept: Iterable[Segment], threads: Threads, path: list[Segment]) -> It
             args["critical"] = True
         yield _event(
             "X",
-            s.rank,
+            first + s.rank,
             s.begin,
             s.end - s.begin,
             tid=threads.of[id(s)],

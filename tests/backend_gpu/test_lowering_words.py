@@ -26,6 +26,8 @@ from lowering_tools import (
 from tdsim.backend_gpu.lowering import compile as compiler
 from tdsim.backend_gpu.lowering import words
 from tdsim.backend_gpu.lowering.compile import compile_kernel
+from tdsim.backend_gpu.lowering.specs import ViewSpec
+from tdsim.backend_gpu.lowering.stamps import keep_time, keep_timer_step
 from tdsim.backend_gpu.lowering.words import (
     COMPARISONS,
     END,
@@ -301,11 +303,9 @@ def _traced(kind):
 
 
 @pytest.mark.parametrize("kind", STAMPED)
-def test_an_operation_is_stamped_at_its_begin_and_end(kind):
+def test_a_kernel_is_stamped_where_it_starts_and_an_operation_at_both_its_ends(kind):
     compiled = _traced(kind)
-    events = _events(compiled)
-    assert len(events) == len(STAMPED[kind])
-    for event, what in zip(events, STAMPED[kind], strict=True):
+    for event, what in zip(_events(compiled), [EventKind.START, *STAMPED[kind]], strict=True):
         assert "globaltimer" in event[Event.TIME]
         constants = {int(n) for n in re.findall(r"constant (\d+) : i64", event[Event.WHAT])}
         assert what in constants | {0}
@@ -320,7 +320,7 @@ def test_an_operation_is_stamped_at_its_begin_and_end(kind):
 def test_barriers_are_stamped(kind):
     args = {"sig": SIGNALS}
     compiled = compile_kernel(one_barrier, args, {"KIND": kind}, world=ONE_NODE, traced=True)
-    begin, end = _events(compiled)
+    _, begin, end = _events(compiled)
     number = EventKind.GRID_BARRIER if kind == "grid_barrier" else EventKind.BARRIER_ALL
     assert f"constant {number} : i64" in begin[Event.WHAT]
     assert f"constant {number + END} : i64" in end[Event.WHAT]
@@ -337,7 +337,7 @@ def test_a_stamp_carries_the_signal_or_the_pe(kind, payload):
 def test_a_stamp_reads_the_time_right_behind_a_barrier_and_ends_in_one(kind):
     text = instructions(_traced(kind).ptx)
     times = [i for i, t in enumerate(text) if "%globaltimer" in t]
-    assert len(times) == len(STAMPED[kind])
+    assert len(times) == 1 + len(STAMPED[kind])
     for time in times:
         count = next(
             i for i in range(time, len(text)) if "atom.global.gpu.relaxed.add" in text[i]
@@ -354,7 +354,7 @@ def test_a_stamp_reads_the_time_right_behind_a_barrier_and_ends_in_one(kind):
 
 def test_an_event_lies_behind_the_counter_and_within_the_capacity():
     text = instructions(_traced("store").ptx)
-    count = next(i for i, t in enumerate(text) if "atom.global.gpu.relaxed.add" in t)
+    (_, count) = (i for i, t in enumerate(text) if "atom.global.gpu.relaxed.add" in t)
     capacity = next(
         re.match(r"ld\.global\.b64 (%rd\d+), \[tdsim_words\+32\]", t)
         for t in text[count:]
@@ -388,4 +388,57 @@ def test_stamps_around_a_k_loop_leave_it_as_it_is():
     assert "memdesc<3x128x64xbf16" in compiled.ttgir
     assert "gpu.barrier" not in body
     assert "globaltimer" not in body
-    assert len(_events(compiled)) == 3
+    assert len(_events(compiled)) == 4
+
+
+@td.function
+def one_tile(y):
+    td.store(y, (0, 0), td.zeros((16, 16), td.bfloat16))
+
+
+@td.kernel
+def by_helper(y):
+    """Its text begins with words."""
+    one_tile(y)
+
+
+def test_a_kernel_is_stamped_where_it_starts_and_its_helpers_are_not():
+    compiled = compile_kernel(by_helper, {"y": view()}, world=ONE_NODE, traced=True)
+    started, stored = _events(compiled)
+    assert f"constant {EventKind.START} : i64" in started[Event.WHAT]
+    assert f"constant {EventKind.STORE + END} : i64" in stored[Event.WHAT]
+
+
+TIMES = ViewSpec(dtype=td.int64, ndim=1, aligned=False)
+
+
+@td.kernel
+def meet_at(times, i):
+    td.barrier_all()
+    keep_time(times, i)
+
+
+def test_the_time_that_is_kept_is_read_behind_everything_before_it():
+    compiled = compile_kernel(meet_at, {"times": TIMES, "i": INT}, world=ONE_NODE, num_warps=1)
+    text = instructions(compiled.ptx)
+    (time,) = [i for i, t in enumerate(text) if "%globaltimer" in t]
+    barrier = last_before(text, r"^bar\.sync 0$", time)
+    assert not any(re.search(r"\b(ld|st|atom)\.global", t) for t in text[barrier:time])
+    (kept,) = [t for t in text if "st.global.b64" in t]
+    assert re.match(r"mov\.u64 (%rd\d+)", text[time])[1] in kept
+    assert text.index(kept) > time
+
+
+@td.kernel
+def step_at(times, i, reads):
+    keep_timer_step(times, i, reads)
+
+
+def test_the_timers_step_is_the_least_of_positive_ones():
+    args = {"times": TIMES, "i": INT, "reads": INT}
+    text = instructions(compile_kernel(step_at, args, world=ONE_NODE, num_warps=1).ptx)
+    assert sum("%globaltimer" in t for t in text) == 2
+    positive = next(re.match(r"setp\.gt\.s64 (%p\d+), %rd\d+, 0$", t) for t in text
+                    if t.startswith("setp.gt.s64"))[1]  # fmt: skip
+    assert any(t.startswith("min.s64") for t in text)
+    assert any(t.startswith("selp.b64") and t.endswith(positive) for t in text)

@@ -74,7 +74,7 @@ def test_the_job_holds_what_the_options_say(capsys, monkeypatch):
             "repeats": 9, "warmup": 1,
         },),
         "placement": {"n_pes": 4, "pes_per_node": 2, "share_gpu": True},
-        "timeout_s": 2.5, "debug": True, "heap_bytes": 2**31,
+        "timeout_s": 2.5, "debug": True, "heap_bytes": 2**31, "trace": False,
     }  # fmt: skip
 
 

@@ -6,10 +6,13 @@ import json
 
 import pytest
 
+from tdsim.check.checker import functional_job
 from tdsim.cli import main, validate_command
 from tdsim.predict import predict
 from tdsim.predict.caselist import KEY, CaseList, label
 from tdsim.records import Case, Measurement, Placement, Record
+from tdsim.samples import sample
+from tdsim.sim import simulate
 
 SHAPE = {"M": 256, "K": 256}
 CASES = tuple(
@@ -177,7 +180,7 @@ def test_mistakes_get_one_clear_line_before_hardware_is_touched(
         ((listed, *MEASURE, "--record", "none/x.json"), "--record: no folder 'none'"),
         ((str(wrong), *MEASURE), "M = 3 does not divide by world = 2"),
         (("--record", str(bare)), "the record names no topology"),
-        (("--record", str(bare), "--topology", "h200-shared-2"), "no timed case"),
+        (("--record", str(bare), "--topology", "h200-shared-2"), "no timed case and no data"),
     ):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, ""), arguments
@@ -185,3 +188,45 @@ def test_mistakes_get_one_clear_line_before_hardware_is_touched(
         assert line in err
         assert err.count("\n") == 1
     assert backend.asked == []
+
+
+def data_record(path, flipped=0):
+    """Writes a record of one data run that shows what the simulator does, but for one bit."""
+    case = Case(program="allgather", shape={"M": 32, "K": 32}, runs=1, calls=1, repeats=0)
+    job = functional_job(
+        case.program, "h200-shared-2", case.shape, {}, case.dtype, 1, case.seed
+    )
+    arrays = simulate(job).outputs[0]["y"]
+    arrays[1].view("uint16")[0, 0] ^= flipped
+    samples = tuple(
+        sample(array, call=0, rank=rank, output="y") for rank, array in enumerate(arrays)
+    )
+    Record(
+        date="2026-01-02",
+        command="",
+        environment={KEY: LIST.note()},
+        placement=LIST.placement,
+        measurements=(Measurement(case=case, wrong_runs=0, max_error=0.0, samples=samples),),
+    ).write(path)
+    return str(path)
+
+
+def test_data_of_a_record_are_compared_with_the_simulators(capsys, tmp_path):
+    path = data_record(tmp_path / "data.json")
+    code, out, _ = run(capsys, "--record", path)
+    assert code == 0
+    assert out.splitlines()[-1].split()[-6:] == ["2", "2", "0.0e+00", "no", "bit", "right"]
+    code, out, _ = run(capsys, "--record", path, "--json")
+    (data,) = json.loads(out)["data"]
+    assert code == 0
+    assert (data["compared"], data["equal"], data["right"]) == (2, 2, True)
+
+
+def test_data_that_differ_fail_the_command(capsys, tmp_path):
+    path = data_record(tmp_path / "data.json", flipped=1)
+    code, out, _ = run(capsys, "--record", path)
+    assert code == 1
+    assert out.splitlines()[-1].endswith("WRONG")
+    code, out, _ = run(capsys, "--record", path, "--json")
+    assert code == 1
+    assert json.loads(out)["data"][0]["equal"] == 1

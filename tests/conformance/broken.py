@@ -196,5 +196,6 @@ add_by_all_threads = _without(
     signals.an_add_counts_once, {signal_lowering.update_near: update_by_all_threads}
 )
 wait_unacquired = _without(
-    signals.a_wait_sees_past_a_warm_cache, {signal_lowering.spin: _RELAXED_SPIN}
+    signals.a_wait_sees_past_a_warm_cache,
+    {signal_lowering.spin: _RELAXED_SPIN, ordering.opaque_zero: unfenced_zero},
 )
