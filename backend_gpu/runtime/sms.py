@@ -14,6 +14,8 @@ from .driver import check
 
 _SHARED_BYTES = 200 << 10
 """More than half of an SM's shared memory: one CTA that takes it fills an SM."""
+CONNECTIONS = 64
+"""Hardware queues for all PEs of a GPU: an H200 gave 2 x 32 and 8 x 8, and refused 4 x 32."""
 _LIMIT_NS = 2_000_000_000
 _MEET = b"""
 .version 7.0

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 os.environ["CUDA_MODULE_LOADING"] = "EAGER"  # a lazy load would wait for a spinning kernel
-os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "32"  # no stream queues behind another's wait
 
 import torch
 import torch.distributed as dist
@@ -33,6 +32,9 @@ from .hangs import WaitReport
 from .heap import Heap
 from .measure import Runner
 from .traced import TracedContext, Tracer
+
+MAX_CONNECTIONS = 32
+"""Hardware queues at most, by CUDA; with too few a stream stands behind another's wait."""
 
 
 def main() -> int:
@@ -73,6 +75,10 @@ class _Pe:
 
     def start(self, device: int) -> None:
         """Join the group, take the GPU (or this PE's SMs of it) and bring NVSHMEM up."""
+        place = self.job.placement
+        shared = place.share_gpu and self.world > 1
+        connections = sms.CONNECTIONS // self.world if shared else MAX_CONNECTIONS
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(min(connections, MAX_CONNECTIONS))
         torch.cuda.set_device(device)
         dist.init_process_group(
             "gloo",
@@ -82,8 +88,6 @@ class _Pe:
             timeout=datetime.timedelta(seconds=120),
         )
         torch.zeros(1, device="cuda")
-        place = self.job.placement
-        shared = place.share_gpu and self.world > 1
         self.sms = sms.split(device, self.world, self.rank) if shared else None
         self.heap = Heap(device, self.rank, self.world, self.job.heap_bytes)
         if self.sms:

@@ -34,6 +34,9 @@ def load(view: View, offsets: Any, shape: Any) -> Tile:
 def store(view: View, offsets: Any, tile: Tile) -> None:
     """Write *tile* at *offsets*, cast to the view's dtype; elements outside are not written.
 
+    Offsets are at least 0: a tile may reach over a view's end, but not begin before it. (An
+    H200 ends a TMA store at negative coordinates as an illegal instruction; loads may do so.)
+
     Differs from ``tl.store``: takes a view and offsets. Other program instances may rely on it
     only after a release (:func:`signal_op`, :func:`atomic_add`, a barrier) that they acquire.
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tdsim.errors import UsageError
+from tdsim.errors import ApiError, UsageError
 from tdsim.lang import DType, float32, int32
 from tdsim.sim.clock import CtaClock
 from tdsim.sim.tile import Tile, View, binary_type, broadcast, compute
@@ -32,6 +32,12 @@ class TileOps(CtaClock):
         if not isinstance(tile, Tile):
             tile = self.full((1,) * len(view.shape), tile, view.dtype)
         self._check_tile(view, offsets, tile.shape)
+        if min(offsets) < 0:
+            raise ApiError(
+                f"a store to {view} begins at {list(offsets)}, before the view",
+                self.here(),
+                "begin at 0 or later; only loads may begin before their view",
+            )
         nbytes = _inside(view, offsets, tile.shape) * view.buffer.dtype.itemsize
         self.world.tiles += 1
         if self.world.observes_memory:

@@ -55,17 +55,17 @@ def framed(tensors):
 
 @contract(out=("M+5", "N"), reference=framed, tunables={"move": MOVE})
 def store_masks_edges(ctx, x, y, *, move):
-    """A store writes nothing outside its view, not even into the tensor it is a part of."""
+    """A store writes nothing behind its view, not even into the tensor it is a part of."""
     ctx.launch(fill, 3, (y, 7), num_warps=4)
     inside = tiled(y.rows(2, x.shape[0]), move, 16, 32)
-    ctx.launch(store_shifted, 3, (inside, x), num_warps=4)
+    ctx.launch(store_over_the_end, 3, (inside, x), num_warps=4)
 
 
 @td.kernel
-def store_shifted(y, x):
-    """y = x, by tiles that begin before the first row and the first column."""
-    for row in range(td.program_id(0) * 16 - 8, x.shape[0], td.num_programs(0) * 16):
-        for col in range(-16, x.shape[1], 32):
+def store_over_the_end(y, x):
+    """y = x, by tiles of which the last begin inside and end outside, on both axes."""
+    for row in range(td.program_id(0) * 16, x.shape[0], td.num_programs(0) * 16):
+        for col in range(0, x.shape[1], 32):
             td.store(y, (row, col), td.load(x, (row, col), (16, 32)))
 
 

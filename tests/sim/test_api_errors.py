@@ -204,3 +204,15 @@ def test_an_exception_in_a_kernel_is_one_line_with_its_place():
     assert str(failed.value).startswith(
         f"{__file__}:{line}: PE 0 divides[0] failed: ZeroDivisionError"
     )
+
+
+@td.kernel
+def store_before_the_view(x, loc, sig, offsets):
+    td.store(loc, offsets, td.zeros((8, 16), td.float32))
+
+
+@pytest.mark.parametrize("functional", [True, False])
+def test_a_store_begins_inside_its_view_and_may_end_outside(functional):
+    launch(store_before_the_view, (7, 15), functional=functional)
+    with pytest.raises(ApiError, match=r"begins at \[0, -1\], before the view; begin at 0"):
+        launch(store_before_the_view, (0, -1), functional=functional)
