@@ -13,6 +13,7 @@ from typing import Any
 import h200_shared
 
 from tdsim.predict.caselist import CaseList, label
+from tdsim.programs import load_program
 from tdsim.records import Case, Placement
 
 LISTS = Path(__file__).with_name("lists")
@@ -20,6 +21,14 @@ RECORDS = Path(__file__).with_name("records")
 NUM_SMS = {2: 64, 4: 32}
 TILES = ((128, 256), (128, 128), (64, 128), (256, 128))
 DEPTHS = (1024, 4096, 8192)
+DATA_PLACEMENTS = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4))
+"""Nodes, and PEs of each: logical ones, all on one GPU."""
+DATA_COMM = {
+    "allgather": ("pull", "push", "sm"),
+    "reduce_scatter": ("ce", "sm"),
+    "ag_gemm": ("pull", "push", "sm"),
+    "gemm_rs": ("ce", "sm"),
+}
 ROWS_32_MIB = {"M": 4096, "K": 4096}
 ROWS_8_MIB = {"M": 1024, "K": 4096}
 ROWS_2_KIB = {"M": 16, "K": 64}
@@ -91,10 +100,49 @@ def kernel_list(n_pes: int) -> CaseList:
     )
 
 
+def data_list(n_nodes: int, per_node: int) -> CaseList:
+    """The library's kernels in every way to communicate, 50 runs of three calls with data."""
+    n_pes, one = n_nodes * per_node, n_nodes == 1
+    return CaseList(
+        topology=f"h200x{per_node}" if one else f"h200x{n_nodes}x{per_node}",
+        placement=Placement(n_pes=n_pes, pes_per_node=per_node, share_gpu=n_pes > 1),
+        cases=tuple(_data_cases(n_pes, n_nodes)),
+    )
+
+
+def _data_cases(n_pes: int, n_nodes: int) -> Iterator[Case]:
+    """Ragged shapes of the programs' own, and whole tiles: several for each CTA."""
+    whole = {
+        "allgather": {"M": 128 * n_pes, "K": 512},
+        "reduce_scatter": {"M": 128 * n_pes, "N": 512},
+        "ag_gemm": {"M": 128 * n_pes, "N": 128 * n_pes, "K": 256},
+        "gemm_rs": {"M": 128 * n_pes, "N": 512, "K": 64 * n_pes},
+    }
+    for program, ways in DATA_COMM.items():
+        for shape in (load_program(program).default_shape(n_pes, n_nodes), whole[program]):
+            for comm in ways:
+                tunables = {
+                    **({"comm": comm, "num_comm_sms": 2} if comm == "sm" else {"comm": comm}),
+                    **({"BLOCK_M": 64, "BLOCK_N": 128} if "gemm" in program else {}),
+                }
+                yield Case(
+                    program=program, shape=shape, tunables=tunables,
+                    runs=50, calls=3, warmup=0, repeats=0,
+                )  # fmt: skip
+
+
 ALL: Mapping[str, Callable[[], CaseList]] = {
-    f"{kind}-{n_pes}": lambda make=make, n_pes=n_pes: make(n_pes)
-    for kind, make in (("h200-shared", kernel_list), ("micro", micro_list))
-    for n_pes in h200_shared.PLACEMENTS
+    **{
+        f"{kind}-{n_pes}": lambda make=make, n_pes=n_pes: make(n_pes)
+        for kind, make in (("h200-shared", kernel_list), ("micro", micro_list))
+        for n_pes in h200_shared.PLACEMENTS
+    },
+    **{
+        f"data-{nodes}x{per_node}": lambda nodes=nodes, per_node=per_node: data_list(
+            nodes, per_node
+        )
+        for nodes, per_node in DATA_PLACEMENTS
+    },
 }
 """By file name without its ending: a list and, once it is measured, the record of it."""
 
