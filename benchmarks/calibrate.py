@@ -39,7 +39,7 @@ PULL = 0.003
 FLOOR_PS = 10_000.0
 """What a time of 0 starts from, since logarithms know no 0."""
 HOST = (
-    "launch_ps", "launch_latency_ps", "issue_ps", "add_issue_ps", "copy_issue_ps",
+    "launch_latency_ps", "kernel_gap_ps", "copy_issue_ps",
     "stream_op_ps", "stream_add_ps", "stream_wait_ps", "signal_ps", "load_latency_ps",
     "loop_load_ps", "barrier_ps", "call_end_ps",
 )  # fmt: skip
@@ -86,12 +86,11 @@ def _tile_stage(tile: tuple[int, int, int]) -> Stage:
 
 STAGES = (
     Stage(("host.call_end_ps",), only("launches", count=0)),
-    Stage(("host.launch_ps", "host.launch_latency_ps"), only("launches", "wide_launches")),
+    Stage(("host.kernel_gap_ps", "host.launch_latency_ps"), only("launches", "wide_launches")),
     Stage(("host.barrier_ps",), only("barriers")),
-    Stage(("host.issue_ps",), only("stream_signals", op="set")),
-    Stage(("host.add_issue_ps",), only("stream_signals", op="add")),
-    Stage(("host.stream_wait_ps",), only("stream_ping_pong", op="set")),
-    Stage(("host.stream_add_ps",), only("stream_ping_pong", op="add")),
+    Stage(("host.stream_op_ps",), only("stream_signals", op="set")),
+    Stage(("host.stream_add_ps",), only("stream_signals", op="add")),
+    Stage(("host.stream_wait_ps",), only("stream_ping_pong")),
     Stage(("host.signal_ps",), only("kernel_ping_pong")),
     Stage(("gpu.sm_copy", "link.hub", "link.port"), only("puts")),
     Stage(

@@ -43,7 +43,7 @@ def launch(
         begin = ctx.env.now
         host = ctx.world.machine.host
         yield ctx.env.timeout(
-            max(host.stream_op_ps, host.launch_latency_ps - (begin - enqueued))
+            max(host.kernel_gap_ps, host.launch_latency_ps - (begin - enqueued))
         )
         _note(ctx, stream, "launch", begin, kernel.name)
         started = Launch(

@@ -112,6 +112,7 @@ HOST = HostSpec(
     add_issue_ps=us(1),
     copy_issue_ps=us(1.5),
     stream_op_ps=us(1),
+    kernel_gap_ps=us(1),
     stream_add_ps=us(1),
     stream_wait_ps=us(1),
     signal_ps=us(0.5),
@@ -128,6 +129,7 @@ HOST = HostSpec(
         "add_issue_ps": "assumed",
         "copy_issue_ps": f"assumed: with two links near the 2.1 us of {_PK_ON_H20}, 128 bytes",
         "stream_op_ps": "assumed",
+        "kernel_gap_ps": "assumed",
         "stream_add_ps": "assumed",
         "stream_wait_ps": "assumed",
         "signal_ps": "measured: 0.94 us one way between two CTAs, less the links' part",
@@ -228,10 +230,19 @@ PLATFORMS: Mapping[str, Platform] = {
     )
 }
 
+_AHEAD = "none: calls are measured behind earlier work, so that the host is ahead of the GPU"
+
 H200_SHARED = replace(
     PLATFORMS["h200"],
     gpu=replace(H200, tiles={}, busy_copy=1.0),
-    host=replace(HOST, sources={**HOST.sources}),
+    host=replace(
+        HOST,
+        **dict.fromkeys(("launch_ps", "issue_ps", "add_issue_ps"), 0),
+        sources={
+            **HOST.sources,
+            **dict.fromkeys(("launch_ps", "issue_ps", "add_issue_ps"), _AHEAD),
+        },
+    ),
 )
 """One H200 as its PEs see it, with what was measured on a shared one."""
 
@@ -264,6 +275,8 @@ H200_HUB = SharedHub(
     ),
     copy_engine=H200.local_copy,
     copy_engine_source=H200.sources["local_copy"],
+    connections=64,
+    connections_source="what the runtime asks for: more of them an H200 refused",
     sm_step=8,
     sm_step_source="in steps of 8, in which the driver divides a GPU into green contexts",
 )

@@ -123,6 +123,7 @@ HOST: Schema = {
     "launch_latency": read_time,
     "copy_issue": read_time,
     "stream_op": read_time,
+    "kernel_gap": read_time,
     "stream_add": read_time,
     "stream_wait": read_time,
     "signal": read_time,

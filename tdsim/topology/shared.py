@@ -13,9 +13,15 @@ import networkx as nx
 
 from tdsim.topology.builders import Platform
 from tdsim.topology.machine import Machine
-from tdsim.topology.specs import GpuSpec, LinkSpec
+from tdsim.topology.specs import GpuSpec, HostSpec, LinkSpec
 from tdsim.units import Bandwidth
 
+FRONT_END = (
+    "launch_latency_ps", "kernel_gap_ps", "stream_op_ps", "stream_add_ps", "stream_wait_ps",
+    "copy_issue_ps", "barrier_ps", "call_end_ps",
+)  # fmt: skip
+"""What the GPU's one front end does for streams: it serves the PEs in turn, so that each waits
+as many times as long as there are PEs."""
 ENGINE_LINKS = (("copy_engines", "l2"), ("l2", "hbm"))
 
 
@@ -32,6 +38,9 @@ class SharedHub:
     copy_engine: Bandwidth
     """One copy engine, both ends on this GPU."""
     copy_engine_source: str
+    connections: int
+    """Hardware queues of all PEs together."""
+    connections_source: str
     sm_step: int
     """SMs are given to PEs in multiples of this."""
     sm_step_source: str
@@ -63,12 +72,24 @@ def shared_gpu(platform: Platform, hub: SharedHub, *, name: str, ways: int) -> M
     return Machine(
         name=name,
         gpu=gpu,
-        host=platform.host,
+        host=_in_turn(platform.host, hub, ways),
         collective=collective,
         num_nodes=1,
         gpus_per_node=ways,
         graph=nx.freeze(graph),
         engine_links=ENGINE_LINKS,
+    )
+
+
+def _in_turn(host: HostSpec, hub: SharedHub, ways: int) -> HostSpec:
+    """*host* as each of *ways* PEs sees it."""
+    times = {name: getattr(host, name) * ways for name in FRONT_END}
+    turns = {name: f"{ways} times, for as many PEs: {host.sources[name]}" for name in FRONT_END}
+    return replace(
+        host,
+        **times,
+        connections=max(1, hub.connections // ways),
+        sources={**host.sources, **turns, "connections": hub.connections_source},
     )
 
 

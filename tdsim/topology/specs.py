@@ -87,7 +87,9 @@ class HostSpec:
     copy_issue_ps: int
     """From a copy's turn on its stream to its first byte."""
     stream_op_ps: int
-    """A stream-ordered signal write; also the least time between two kernels of a stream."""
+    """A stream-ordered signal write."""
+    kernel_gap_ps: int
+    """The least time from the end of a stream's operation to the first CTA of its next."""
     stream_add_ps: int
     """A stream-ordered signal add."""
     stream_wait_ps: int

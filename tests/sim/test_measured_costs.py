@@ -140,6 +140,20 @@ def test_signals_on_a_stream_have_host_and_device_times_by_operation(op, other):
     assert one_signal(other, **times) == 0
 
 
+@td.kernel
+def empty(n):
+    """End at once."""
+
+
+def test_only_the_first_kernel_of_a_stream_shows_its_latency_and_each_later_one_a_gap():
+    def host(ctx):
+        for _ in range(3):
+            ctx.launch(empty, 1, (1,))
+
+    target = with_host(frictionless("h800x1"), launch_latency_ps=us(4), kernel_gap_ps=us(1))
+    assert run(host, target, functional=False).time_ps == us(4 + 1 + 1)
+
+
 def test_the_end_of_a_call_takes_its_time_on_the_main_stream():
     target = with_host(frictionless("h800x1"), call_end_ps=us(5))
     assert run(lambda ctx: None, target, functional=False, calls=2).time_ps == us(10)

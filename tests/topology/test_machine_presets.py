@@ -7,6 +7,8 @@ import simpy
 
 from tdsim.engine.network import Network
 from tdsim.topology import machine, preset_names
+from tdsim.topology.presets import H200_SHARED
+from tdsim.topology.shared import FRONT_END
 
 ALL = [*preset_names(), "h100x16", "h20x2x3", "h200-shared-3"]
 each_preset = pytest.mark.parametrize("name", ALL)
@@ -123,6 +125,15 @@ def test_all_pes_on_one_gpu_are_one_node_and_share_one_hub(ways):
             if src != dst:
                 assert ("l2", "hbm") in route.links
                 assert {built.link(link).kind for link in route.links} == {"shared"}
+
+
+@pytest.mark.parametrize("ways", [2, 8])
+def test_pes_on_one_gpu_wait_for_their_turns_at_its_front_end_and_at_nothing_else(ways):
+    shared, alone = machine(f"h200-shared-{ways}").host, H200_SHARED.host
+    for field in dataclasses.fields(shared):
+        if field.name.endswith("_ps"):
+            factor = ways if field.name in FRONT_END else 1
+            assert getattr(shared, field.name) == factor * getattr(alone, field.name)
 
 
 def carried(target, flows):
