@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="results on a GPU are torch tensors")
+
 import torch
 from tdsim.backend_gpu.runtime.measure import as_numpy, as_torch, judged
 

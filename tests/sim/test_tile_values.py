@@ -131,7 +131,9 @@ def test_dot_accumulates_bf16_in_float32():
 
 @td.kernel
 def moved(out, src, row, col):
-    td.store(out, (row, col), td.load(src, (row, col), (4, 8)) + 1.0)
+    # a store begins inside its view or past its end, a load also before it
+    from_row, from_col = max(row, 0), max(col, 0)
+    td.store(out, (from_row, from_col), td.load(src, (row, col), (4, 8)) + 1.0)
 
 
 @pytest.mark.parametrize(
@@ -141,13 +143,19 @@ def test_outside_the_view_loads_read_zero_and_stores_write_nothing(row, col):
     edge = {}
 
     def host(ctx):
-        src, out = ctx.local((5, 7), td.float32, zero=True), ctx.local((5, 7), td.float32)
+        src, out = ctx.local((5, 7), td.float32), ctx.local((5, 7), td.float32)
+        src.write((0, 0), np.ones((5, 7), np.float32))
         ctx.launch(moved, 1, (out, src, row, col))
         edge["out"] = out
 
     run(host, "h800x1")
+    inside = np.zeros((20, 20), np.float32)
+    inside[4:9, 8:15] = 1.0
     want = np.full((5, 7), np.nan, np.float32)
-    want[max(row, 0) : max(row + 4, 0), max(col, 0) : max(col + 8, 0)] = 1.0
+    first = max(row, 0), max(col, 0)
+    stored = want[first[0] : first[0] + 4, first[1] : first[1] + 8]
+    read = inside[row + 4 : row + 8, col + 8 : col + 16]
+    stored[...] = read[: stored.shape[0], : stored.shape[1]] + 1.0
     np.testing.assert_array_equal(edge["out"].data, want)
 
 
