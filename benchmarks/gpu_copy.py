@@ -27,8 +27,8 @@ from tdsim import lang as td
 WORLDS = (1, 2, 4)
 CTAS = (1, 2, 4, 8, 16, 32, 64, 128)
 SIZES_MIB = (1, 4, 16, 64)
-BUILDS = ((8, 1), (16, 1), (32, 1), (8, 3), (8, 4), (8, 6), (16, 4))
-"""Warps and stages of put and all-gather kernels."""
+WARPS = (8, 16, 32)
+"""Of a CTA of put and all-gather kernels."""
 WIDTH = 1024
 """bf16 elements of a row; parts are whole rows."""
 _BYTES, _MOST_LAUNCHES = 64 << 20, 16
@@ -91,34 +91,33 @@ class Bench:
 
             return queue
 
-        def put(warps: int, stages: int) -> Queue:
+        def put(warps: int) -> Queue:
             def queue(pe: Context, number: int) -> None:
                 box = self.message(self.boxes[pe.my_pe], number, rows)
                 src = self.message(self.sources[pe.my_pe], number, rows)
                 args = (box, src, (pe.my_pe + 1) % n_pes)
-                pe.launch(programs.put_rows, ctas, args, num_warps=warps, num_stages=stages)
+                pe.launch(programs.put_rows, ctas, args, num_warps=warps)
 
             return queue
 
         shard = rows // max(n_pes - 1, 1)
 
-        def gather(warps: int, stages: int) -> Queue:
+        def gather(warps: int) -> Queue:
             def queue(pe: Context, number: int) -> None:
                 place = number % (self.rows // shard) * shard * n_pes
                 gathered = self.gathered[pe.my_pe].rows(place, shard * n_pes)
                 args = (gathered, self._signals(pe))
-                pe.launch(push_kernel, ctas, args, num_warps=warps, num_stages=stages)
+                pe.launch(push_kernel, ctas, args, num_warps=warps)
 
             return queue
 
         return [
             Way("frame", "nothing", frame, 0),
             *(Way("plain", str(v), plain(v), size) for v in VARIANTS),
-            *(Way("put", f"{w} warps, {s} stages", put(w, s), size) for w, s in BUILDS),
+            *(Way("put", f"{w} warps", put(w), size) for w in WARPS),
             *(
-                Way("allgather", f"{w} warps, {s} stages", gather(w, s),
-                    shard * _ROW_BYTES * (n_pes - 1))
-                for w, s in BUILDS
+                Way("allgather", f"{w} warps", gather(w), shard * _ROW_BYTES * (n_pes - 1))
+                for w in WARPS
                 if n_pes > 1
             ),
         ]  # fmt: skip

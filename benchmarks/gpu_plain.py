@@ -34,12 +34,18 @@ def copy_words(dst, src, count, BLOCK: td.constexpr, HINTS: td.constexpr):
 
 
 @td.kernel
-def copy_words_async(dst, src, count, BLOCK: td.constexpr, STAGES: td.constexpr):
+def copy_words_async(
+    dst, src, count, BLOCK: td.constexpr, STAGES: td.constexpr, HINTS: td.constexpr
+):
     """The same with STAGES blocks on their way through shared memory."""
     lane = tl.arange(0, BLOCK)
     first = tl.program_id(0) * BLOCK
     for start in tl.range(first, count, tl.num_programs(0) * BLOCK, num_stages=STAGES):
-        tl.store(dst.ptr + start + lane, tl.load(src.ptr + start + lane))
+        words = tl.load(src.ptr + start + lane)
+        if HINTS:
+            tl.store(dst.ptr + start + lane, words, cache_modifier=".cs")
+        else:
+            tl.store(dst.ptr + start + lane, words)
 
 
 @td.kernel
@@ -85,10 +91,12 @@ VARIANTS = (
     *(
         Plain(name="async", warps=warps, thread_bytes=size, stages=stages)
         for warps, size, stages in (
-            (8, 64, 4), (8, 128, 3), (8, 128, 4), (8, 128, 6), (16, 64, 4), (32, 32, 4),
+            (8, 64, 4), (8, 64, 8), (8, 128, 3), (8, 128, 4), (8, 128, 6), (16, 64, 4), (32, 32, 4),
             (32, 32, 6),
         )
     ),
+    Plain(name="async hinted", warps=8, thread_bytes=128, stages=4),
+    Plain(name="async hinted", warps=8, thread_bytes=128, stages=6),
     *(
         Plain(name="tiles", warps=warps, thread_bytes=size, stages=stages)
         for warps, size, stages in (
@@ -105,8 +113,10 @@ def launch(ctx, plain, dst, src, ctas):
         height = plain.block // width
         args = (dst.tiled(height, width), src.tiled(height, width), rows, height, width)
         kernel, args = copy_tiles, (*args, plain.stages)
-    elif plain.name == "async":
-        kernel, args = copy_words_async, (dst, src, rows * width, plain.block, plain.stages)
+    elif plain.name.startswith("async"):
+        hints = plain.name.endswith("hinted")
+        args = (dst, src, rows * width, plain.block, plain.stages, hints)
+        kernel = copy_words_async
     else:
         hints = plain.name == "hinted"
         kernel, args = copy_words, (dst, src, rows * width, plain.block, hints)

@@ -12,7 +12,7 @@ when communication CTAs each push a part. Per call it reaches exactly that numbe
 from tdsim import lang as td
 
 from . import reference
-from .copying import comm_ctas, copy_rows, part
+from .copying import MOVE_CTAS_PER_SM, comm_ctas, launch_copy, part
 
 COMM_TUNABLES = {
     "comm": td.Tunable(
@@ -77,7 +77,7 @@ def place_own_shard(ctx, gathered, ready, x, parts):
     ctx.barrier_all()
     count = x.shape[0]
     own = gathered.rows(ctx.my_pe * count, count)
-    ctx.launch(copy_rows, ctx.num_sms, (own, x, 32, 128), role="copy")
+    launch_copy(ctx, own, x, MOVE_CTAS_PER_SM * ctx.num_sms)
     ctx.signal_op(ready, ctx.my_pe, parts, "add", ctx.my_pe)
 
 

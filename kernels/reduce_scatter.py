@@ -12,7 +12,7 @@ first and the own node's last, so that the slow hop starts early.
 from tdsim import lang as td
 
 from . import reference
-from .copying import comm_ctas, part
+from .copying import MOVE_CTAS_PER_SM, MOVE_TILE, MOVE_WARPS, comm_ctas, part
 
 SCATTER_TUNABLES = {
     "comm": td.Tunable("ce", ("ce", "sm"), "copy engines scatter, or communication CTAs"),
@@ -21,7 +21,7 @@ SCATTER_TUNABLES = {
         15, (1, 2, 4, 8, 15, 16, 32, 64, 128), "CTAs of each sum beside a running GEMM"
     ),
     "final_reduce_sms": td.Tunable(
-        0, (0, 8, 15, 16, 32, 64, 128), "CTAs of the last sum; 0 takes all SMs"
+        0, (0, 8, 15, 16, 32, 64, 128), "CTAs of the last sum; 0 fills all SMs"
     ),
     "copy_own": td.Tunable(
         0, (0, 1), "1 copies the own segment to a slot too, as Triton-distributed does"
@@ -86,6 +86,14 @@ def sum_slots(
         td.store(out, (row, col), acc)
 
 
+def launch_sum(ctx, ctas, args, stream=None):
+    """Queue a sum on *ctas* CTAs; *args* are those of :func:`sum_slots` before the tile."""
+    ctx.launch(
+        sum_slots, ctas, (*args, *MOVE_TILE), stream=stream, num_warps=MOVE_WARPS,
+        ctas_per_sm=MOVE_CTAS_PER_SM, role="reduce",
+    )  # fmt: skip
+
+
 @td.kernel
 def send_node_sum(node_sums, node_slots, node_arrived, node):
     """Put this PE's sum for *node* into the slot of its own node at its twin there."""
@@ -126,11 +134,11 @@ def reduce_slots(
     SM would keep it out for ever.
     """
     size, count = ctx.n_local_pes, out.shape[0]
-    most = ctx.num_sms - num_beside
+    most = ctx.num_sms - num_beside if num_beside else MOVE_CTAS_PER_SM * ctx.num_sms
     final = min(final_reduce_sms or most, most)
     if ctx.n_nodes == 1:
         args = (out, partial, ctx.my_pe * count, slots, arrived, 0, ctx.local_pe, size, parts)
-        ctx.launch(sum_slots, final, (*args, 32, 256), role="reduce")
+        launch_sum(ctx, final, args)
         return
     sums = ctx.symmetric((ctx.n_nodes * count, out.shape[1]), out.dtype)
     node_slots = ctx.symmetric((ctx.n_nodes * count, out.shape[1]), out.dtype)
@@ -141,9 +149,9 @@ def reduce_slots(
         segment = node * size + ctx.local_pe
         args = (
             sums.rows(node * count, count), partial, segment * count, slots, arrived,
-            node * size, ctx.local_pe, size, parts, 32, 256,
+            node * size, ctx.local_pe, size, parts,
         )  # fmt: skip
-        ctx.launch(sum_slots, num_reduce_sms, args, stream=reduce, role="reduce")
+        launch_sum(ctx, num_reduce_sms, args, reduce)
         if node != ctx.my_node:
             ctx.fork(between, of=reduce)
             send = (sums, node_slots, node_arrived, node)
@@ -153,9 +161,9 @@ def reduce_slots(
     ctx.signal_op(node_arrived, ctx.my_node, 1, "add", ctx.my_pe)
     args = (
         out, sums, ctx.my_node * count, node_slots, node_arrived, 0, ctx.my_node,
-        ctx.n_nodes, 1, 32, 256,
+        ctx.n_nodes, 1,
     )  # fmt: skip
-    ctx.launch(sum_slots, final, args, role="reduce")
+    launch_sum(ctx, final, args)
 
 
 @td.program(

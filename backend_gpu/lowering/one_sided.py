@@ -18,7 +18,12 @@ from .views import cast_pointer, first_element, is_symmetric, on_peer
 from .words import END, EventKind
 
 COPY_BYTES_PER_WARP: Any = core.constexpr(4 * 1024)
-"""Bytes in flight per warp, 128 per thread: eight warps put 42 GB/s on an H200 (see README)."""
+"""Bytes of a block per warp, 128 per thread."""
+COPY_BYTES_PER_CTA: Any = core.constexpr(32 * 1024)
+"""Most bytes of a block: more warps have fewer each, so that shared memory holds the stages."""
+COPY_STAGES: Any = core.constexpr(6)
+"""Blocks of a copy in shared memory at a time: the fastest plain copy kernels of
+``benchmarks/gpu_plain.py`` on one H200 have 32 KiB blocks in 4 to 6 stages."""
 
 
 @device
@@ -178,7 +183,7 @@ def copy(dst, src, count):
         _copy_aligned(dst, src, count)
     else:
         to = cast_pointer(dst, tl.int16)
-        _copy_elements(to, cast_pointer(src, tl.int16), count // 2, in_flight() // 8, 2)
+        _copy_elements(to, cast_pointer(src, tl.int16), count // 2, in_flight() // 16, 2)
 
 
 @device
@@ -196,12 +201,13 @@ def _copy_elements(dst, src, count, block, alignment):
     """Copy *count* elements, *block* at a time; all the language's dtypes are whole int16s.
 
     Both addresses are multiples of *alignment* bytes, a hint that Triton loses on pointers that
-    are only cast. Each thread issues all its loads of a block before its first store. Only the
-    last block, if it is not full, takes a mask.
+    are only cast. Where the alignment allows it, blocks come through shared memory (cp.async),
+    COPY_STAGES on their way at a time; the others go through registers. Only the last block, if
+    it is not full, takes a mask.
     """
     lane = tl.arange(0, block)
     full = count // block * block
-    for start in range(0, full, block):
+    for start in tl.range(0, full, block, num_stages=COPY_STAGES):
         to = tl.multiple_of(dst + start, alignment)
         source = tl.multiple_of(src + start, alignment)
         tl.store(to + lane, tl.load(source + lane))
@@ -215,7 +221,8 @@ def _copy_elements(dst, src, count, block, alignment):
 @core.builtin
 def in_flight(_semantic: Any = None) -> Any:
     """Bytes that one CTA copies at a time, known at compile time."""
-    return core.constexpr(COPY_BYTES_PER_WARP.value * _semantic.builder.options.num_warps)
+    wanted = COPY_BYTES_PER_WARP.value * _semantic.builder.options.num_warps
+    return core.constexpr(min(wanted, COPY_BYTES_PER_CTA.value))
 
 
 LOWERINGS = (putmem, putmem_nbi, putmem_signal, putmem_signal_nbi, getmem, fence, quiet)

@@ -15,9 +15,10 @@ from tdsim.programs import load_program, standard_inputs
 from tdsim.records import Case, Measurement
 from tdsim.samples import Sample, sample
 
-from . import driver
 from .clock import Clock
 from .context import Context
+from .gate import Gate
+from .judge import as_numpy, as_torch, judged
 from .memory import View
 from .offsets import offsets, skew_us
 
@@ -45,7 +46,7 @@ class Runner:
         """Allocate and compile everything."""
         self.sets = [self._tensors() for _ in range(self._input_sets())]
         for views in self.sets:
-            self._call(views)
+            self.call(views)
         self.clock.meet(0)
         self.ctx.ready()
 
@@ -112,7 +113,8 @@ class Runner:
             as_tensor(views[name]).normal_()
         return views
 
-    def _call(self, views: dict[str, View]) -> None:
+    def call(self, views: dict[str, View]) -> None:
+        """Queue one call of the program."""
         self.ctx.begin_call()
         self.program.host(self.ctx, **views, **self.tunables)
         self.ctx.end_call()
@@ -152,7 +154,7 @@ class Runner:
                 for name in outputs:
                     if views[name].heap is None:  # peers may already write a symmetric one
                         as_tensor(views[name]).fill_(float("nan"))
-                self._call(views)
+                self.call(views)
                 results.append({n: as_tensor(views[n]).clone() for n in outputs})
         ctx.synchronize()
         if run == 0:
@@ -187,55 +189,19 @@ class Runner:
                     as_tensor(views[name]).normal_()
         torch.cuda.synchronize()
         times = []
-        gate = _Gate(self.ctx.main)
+        gate = Gate(self.ctx.main)
         for number in range(self._timed):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             gate.close()
             self.clock.meet(number)
             begin.record(self.ctx.main)
-            self._call(sets[number % len(sets)])
+            self.call(sets[number % len(sets)])
             end.record(self.ctx.main)
             dist.barrier()
             gate.open()
             self.ctx.synchronize()
             times.append(begin.elapsed_time(end) * 1e3)
         return times[self.case.warmup :]
-
-
-class _Gate:
-    """Holds the main stream, and all that is forked from it, until it is opened.
-
-    A word of the host's memory, which no stream writes: streams share hardware queues, and one
-    that waits holds up whatever is queued behind it, also what would end the wait.
-    """
-
-    def __init__(self, stream: torch.cuda.Stream) -> None:
-        self._stream = stream
-        self._word = torch.zeros(1, dtype=torch.int64, pin_memory=True)
-        self._number = 0
-
-    def close(self) -> None:
-        """Let nothing pass that is queued from now on."""
-        self._number += 1
-        word = self._word.data_ptr()
-        driver.wait_word(self._stream.cuda_stream, word, "ge", self._number)
-
-    def open(self) -> None:
-        """Let everything pass."""
-        self._word[0] = self._number
-
-
-def as_torch(array: Any) -> torch.Tensor:
-    """A CPU tensor of a NumPy array, also of types that torch cannot take from NumPy."""
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(np.ascontiguousarray(array))
-
-
-def as_numpy(tensor: torch.Tensor, dtype: td.DType) -> Any:
-    """A NumPy array of the bytes of *tensor*, whose type torch and NumPy both call *dtype*."""
-    raw = tensor.cpu().contiguous().view(torch.uint8).numpy()
-    return raw.view(dtype.numpy).reshape(tuple(tensor.shape))
 
 
 class _Raw:
@@ -251,18 +217,3 @@ def as_tensor(view: View) -> torch.Tensor:
     """The same memory as a torch tensor."""
     raw = torch.as_tensor(_Raw(view.address, view.nbytes), device="cuda")
     return raw.view(_TORCH[view.dtype.name]).view(view.shape)
-
-
-def judged(found: torch.Tensor, expected: Any) -> tuple[float, bool]:
-    """Relative norm of the difference from the reference, and whether every element is right.
-
-    An element is right within 1/64 of its own size and the tensor's: rounding of 16-bit
-    results lies well below, one stale or missing element above. NaN counts as infinite error.
-    """
-    wanted = torch.from_numpy(np.array(expected, np.float64)).to(found.device)
-    off = found.double() - wanted
-    norm = torch.linalg.vector_norm(wanted)
-    error = float(torch.linalg.vector_norm(off) / norm) if float(norm) else float(off.norm())
-    size = norm / wanted.numel() ** 0.5
-    right = bool((off.abs() <= (wanted.abs() + size) / 64).all())
-    return (error if error == error else float("inf")), right

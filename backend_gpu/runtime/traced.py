@@ -23,7 +23,8 @@ from ..lowering.words import Trace, Word
 from . import driver
 from .clock import Clock, meet_at, stamp_at, step_at
 from .context import HOUSEKEEPING, Context
-from .measure import Runner, _Gate
+from .gate import Gate
+from .measure import Runner
 from .memory import Signals, View
 from .spans import (
     Bound,
@@ -181,7 +182,7 @@ class Tracer:
         for launch in (self._clock.stamp, self._clock.meet, self._clock.step):
             launch(0)
         self._runner.prepare()
-        self._gate = _Gate(self._ctx.main)
+        self._gate = Gate(self._ctx.main)
 
     def run(self) -> Timeline:
         """A few calls that count their events, then the one that keeps them."""
@@ -210,7 +211,7 @@ class Tracer:
         dist.barrier()
         self._gate.close()
         self._clock.meet(_LEFT)
-        self._runner._call(self._runner.sets[0])
+        self._runner.call(self._runner.sets[0])
         dist.barrier()
         self._gate.open()
         self._ctx.synchronize()

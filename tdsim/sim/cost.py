@@ -80,25 +80,34 @@ class Costs:
         """
         active = max(1, resident)
         compute = mma + elements * PS_PER_S // VECTOR_ELEMENTS_PER_S
+        if not mma:
+            moving = self._moving_ps(compute, loaded + stored, active, turns)
+            return moving + (self.host.load_latency_ps if loaded else 0)
         if loaded:
-            hbm = hbm if mma else loaded
-            fair = self.l2_bytes_per_s // active
-            most = MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms
-            share = min(fair, most if mma else 2 * self.sm_copy_per_s)
             hbm_share = self.hbm_bytes_per_s // active
             memory = hbm * PS_PER_S // hbm_share
             if not tile:
-                loaded_ps = loaded * PS_PER_S // share
-                memory = max(loaded_ps, hbm * PS_PER_S // min(hbm_share, share))
+                most = MAX_SM_SHARE * self.l2_bytes_per_s // self.num_sms
+                share = min(self.l2_bytes_per_s // active, most)
+                memory = max(
+                    loaded * PS_PER_S // share, hbm * PS_PER_S // min(hbm_share, share)
+                )
             compute = max(compute, memory) + self.host.load_latency_ps
-            if mma:
-                compute += tile.drain_ps if tile else TILE_DRAIN_PS
-            else:
-                compute += turns * self.host.loop_load_ps
+            compute += tile.drain_ps if tile else TILE_DRAIN_PS
         if stored:
             share = min(self.hbm_bytes_per_s // active, 2 * self.sm_copy_per_s)
             compute += stored * PS_PER_S // share
         return compute
+
+    def _moving_ps(self, vector: int, moved: int, active: int, turns: int) -> int:
+        """Vector work, loads and stores of *moved* bytes by one of *active* CTAs; no product.
+
+        Alone a CTA is bound by the latency of each turn and by what one SM moves, many by the
+        memory they share. Near the crossing both are felt: the two add as on a soft link.
+        """
+        own = max(vector, moved * PS_PER_S // (2 * self.sm_copy_per_s))
+        together = moved * active * PS_PER_S // self.hbm_bytes_per_s
+        return round(math.hypot(own + turns * self.host.loop_load_ps, together))
 
     def sharing(self, tiles_across: int) -> int:
         """How many CTAs of a wave read the same operand tile: a wave is about square."""

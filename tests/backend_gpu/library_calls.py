@@ -16,6 +16,7 @@ import tdsim.kernels
 import triton
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, heap, view
 from tdsim.backend_gpu.lowering.compile import compile_kernel
+from tdsim.kernels.copying import MOVE_TILE, MOVE_WARPS
 from triton.backends.compiler import GPUTarget
 
 from tdsim import lang as td
@@ -23,8 +24,11 @@ from tdsim import lang as td
 RECORD = Path(__file__).with_name("resources.json")
 CHIPS = (90, 100)
 TILE = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP_M": 8}
+MOVES = dict(zip(("BLOCK_M", "BLOCK_N"), MOVE_TILE, strict=True))
+WARPS = dict.fromkeys(("copy_rows", "sum_slots"), MOVE_WARPS)
+"""By kernel, where it is not the default."""
 CALLS = {
-    "copy_rows": ({"dst": view(), "src": view()}, {"BLOCK_M": 32, "BLOCK_N": 128}),
+    "copy_rows": ({"dst": view(), "src": view()}, MOVES),
     "push_kernel": ({"gathered": heap(), "ready": SIGNALS}, {}),
     "send_between_nodes": ({"gathered": heap(), "ready": SIGNALS}, {}),
     "wait_for_all": ({"ready": SIGNALS, "parts": INT}, {}),
@@ -49,7 +53,7 @@ CALLS = {
             "out": view(), "own": heap(), "own_row": INT, "slots": heap(), "arrived": SIGNALS,
             "first_slot": INT, "own_slot": INT, "num_slots": INT, "parts": INT,
         },
-        {"BLOCK_M": 32, "BLOCK_N": 256},
+        MOVES,
     ),
     "send_node_sum": (
         {"node_sums": heap(), "node_slots": heap(), "node_arrived": SIGNALS, "node": INT},
@@ -73,6 +77,7 @@ def compiled_for(name, chip=90, **build):
     """Kernel *name*, compiled for one node of sm_*chip*."""
     args, constexprs = CALLS[name]
     target = GPUTarget("cuda", chip, 32)
+    build = {"num_warps": WARPS.get(name, 8), **build}
     return compile_kernel(
         KERNELS[name], args, constexprs, world=ONE_NODE, target=target, **build
     )

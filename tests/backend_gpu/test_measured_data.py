@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch", reason="results on a GPU are torch tensors")
 
 import torch
-from tdsim.backend_gpu.runtime.measure import as_numpy, as_torch, judged
+from tdsim.backend_gpu.runtime.judge import as_numpy, as_torch, judged
 
 from tdsim import lang as td
 from tdsim.samples import sample

@@ -61,7 +61,7 @@ def _copies(n_pes: int) -> Iterator[Case]:
             if ctas <= NUM_SMS[n_pes]:
                 shape = ROWS_8_MIB if ctas < 4 else ROWS_32_MIB
                 yield _micro("puts", shape, ctas=ctas, active=active)
-    for ctas in (8, NUM_SMS[n_pes]):
+    for ctas in (8, NUM_SMS[n_pes], 2 * NUM_SMS[n_pes]):
         for shape in (ROWS_8_MIB, ROWS_32_MIB):
             yield _micro("local_copies", shape, ctas=ctas)
         for slots in (2, 4):

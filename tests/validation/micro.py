@@ -6,15 +6,15 @@ the cost, what is left at 0 is the frame of a call. ``case_lists.py`` has the ca
 """
 
 import numpy as np
-from tdsim.kernels.copying import copy_rows, part
+from tdsim.kernels.copying import launch_copy, part
 from tdsim.kernels.gemm import TILE_TUNABLES, main_loop
-from tdsim.kernels.reduce_scatter import sum_slots
+from tdsim.kernels.reduce_scatter import launch_sum
 from tdsim.kernels.tile_order import grouped
 
 from tdsim import lang as td
 
 COUNTS = (0, 1, 2, 4, 8, 16, 32, 64)
-CTAS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+CTAS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 128)
 OP = {"op": td.Tunable("set", ("set", "add"), "how a word is updated")}
 COUNT = {"count": td.Tunable(8, COUNTS, "how often")}
 ACTIVE = {"active": td.Tunable(0, (0, 1), "1: only PE 0 works; 0: all PEs at once")}
@@ -159,7 +159,7 @@ def puts(ctx, x, *, ctas, active):
 def local_copies(ctx, x, y, *, ctas, active):
     """The library's copy kernel within one PE."""
     if is_active(ctx, active):
-        ctx.launch(copy_rows, ctas, (y, x, 32, 128), role="copy")
+        launch_copy(ctx, y, x, ctas)
 
 
 @td.program(
@@ -179,8 +179,7 @@ def sums(ctx, x, *, ctas, slots):
     arrived = ctx.signals(slots)
     for i in range(slots):
         ctx.signal_op(arrived, i, 1, "set", ctx.my_pe)
-    args = (y, x, 0, x, arrived, 0, 0, slots, 1, 32, 256)
-    ctx.launch(sum_slots, ctas, args, role="reduce")
+    launch_sum(ctx, ctas, (y, x, 0, x, arrived, 0, 0, slots, 1))
 
 
 @td.kernel
