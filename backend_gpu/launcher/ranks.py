@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -45,6 +46,7 @@ def environment(folder: JobFolder, job: Job, rank: int) -> dict[str, str | None]
         "WORLD_SIZE": str(place.n_pes),
         "LOCAL_RANK": "0" if place.share_gpu else str(rank),
         "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(_threads(place.n_pes))),
     }
     if place.share_gpu:
         result |= mps.environment(folder.mps)
@@ -55,6 +57,11 @@ def environment(folder: JobFolder, job: Job, rank: int) -> dict[str, str | None]
     if job.heap_bytes is not None:
         result["NVSHMEM_SYMMETRIC_SIZE"] = str(job.heap_bytes)
     return result
+
+
+def _threads(n_pes: int) -> int:
+    """Threads for a PE's NumPy: all PEs' together no more than there are processors."""
+    return max(1, len(os.sched_getaffinity(0)) // n_pes)
 
 
 def thread_percentage(placement: Placement) -> str | None:

@@ -128,3 +128,18 @@ def test_a_percentage_of_the_users_own_does_not_reach_pes_that_share_a_gpu(folde
     show = "import os, sys; sys.stdout.write(str(os.environ.get('CUDA_MPS_ACTIVE_THREAD_PERCENTAGE')))"
     processes.start([sys.executable, "-c", show], folder.log(0), told).wait()
     assert folder.log(0).read_text() == "None"
+
+
+def test_the_numpy_threads_of_all_pes_share_the_processors_unless_the_user_says(
+    folder, monkeypatch
+):
+    job = Job(
+        cases=(Case(program="allgather", shape={"M": 8}),),
+        placement=Placement(n_pes=4, pes_per_node=4, share_gpu=True),
+    )
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for processors, threads in ((16, "4"), (2, "1")):
+        monkeypatch.setattr("os.sched_getaffinity", lambda pid, n=processors: set(range(n)))
+        assert ranks.environment(folder, job, 0)["OMP_NUM_THREADS"] == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert ranks.environment(folder, job, 0)["OMP_NUM_THREADS"] == "7"
