@@ -91,8 +91,8 @@ VARIANTS = (
     *(
         Plain(name="async", warps=warps, thread_bytes=size, stages=stages)
         for warps, size, stages in (
-            (8, 64, 4), (8, 64, 8), (8, 128, 3), (8, 128, 4), (8, 128, 6), (16, 64, 4), (32, 32, 4),
-            (32, 32, 6),
+            (8, 64, 4), (8, 64, 8), (8, 128, 3), (8, 128, 4), (8, 128, 6), (16, 64, 4),
+            (32, 32, 4), (32, 32, 6),
         )
     ),
     Plain(name="async hinted", warps=8, thread_bytes=128, stages=4),
