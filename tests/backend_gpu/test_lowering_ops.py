@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 pytest.importorskip("triton", reason="the compile suite needs triton")
 
 from lowering_tools import COUNTERS, INT, ONE_NODE, SIGNALS, heap, instructions, view
+from tdsim.backend_gpu.lowering import one_sided
 from tdsim.backend_gpu.lowering.compile import compile_kernel
 from tdsim.backend_gpu.lowering.device import DeviceFunction
 from tdsim.backend_gpu.lowering.namespace import LOWERINGS
@@ -162,39 +162,45 @@ def one_put(dst, src, pe):
     td.putmem_nbi(dst, src, pe)
 
 
-def _accesses(ptx):
-    """Runs of equal global accesses in the order of the text, each with its length."""
-    found = []
-    for item in instructions(ptx):
-        access = re.match(r"(@%p\d+ )?(ld|st)\.global(\.v\d)?\.b(\d+)", item)
-        if access:
-            guarded, way, width, bits = access.groups()
-            found.append((f"{way}{width or ''}.{bits}", bool(guarded)))
-    return [(*key, len(list(run))) for key, run in itertools.groupby(found)]
+class Copies:
+    """The copies in a PTX text, by their width in bytes: how many there are and what masks them."""
+
+    def __init__(self, ptx):
+        self.asynchronous, self.loads = set(), {}
+        for item in instructions(ptx):
+            if found := re.match(r"cp\.async\.\w+\.shared\.global .*, (0x\w+), ", item):
+                self.asynchronous.add(int(found[1], 16))
+            elif found := re.match(r"(@%p\d+ )?ld\.global(?:\.v(\d))?\.b(\d+)", item):
+                guarded, elements, bits = found.groups()
+                width = int(elements or 1) * int(bits) // 8
+                self.loads.setdefault(width, []).append(bool(guarded))
 
 
 @pytest.mark.parametrize("num_warps", [4, 8, 16])
 @pytest.mark.parametrize("aligned", [True, False])
-def test_a_copy_loads_128_bytes_per_thread_before_it_stores_and_masks_only_the_last_block(
+def test_aligned_blocks_of_a_copy_come_through_shared_memory_16_bytes_at_a_time(
     num_warps, aligned
 ):
     args = {"dst": heap(aligned=aligned), "src": view(aligned=aligned), "pe": INT}
     compiled = compile_kernel(one_put, args, world=ONE_NODE, num_warps=num_warps)
-    runs = _accesses(compiled.ptx)
-    whole = runs.index(("ld.v4.32", False, 8))
-    assert runs[whole : whole + 4] == [
-        ("ld.v4.32", False, 8),
-        ("st.v4.32", False, 8),
-        ("ld.v4.32", True, 8),
-        ("st.v4.32", True, 8),
-    ]
+    copies = Copies(compiled.ptx)
+    assert copies.asynchronous == {16}
+    # What is left of an aligned copy after its whole blocks: one masked block, and one masked
+    # access for the elements that do not fill 16 bytes.
+    assert set(copies.loads[16]) == {True}
+    block = min(
+        one_sided.COPY_BYTES_PER_WARP.value * num_warps, one_sided.COPY_BYTES_PER_CTA.value
+    )
+    assert compiled.resources.shared_bytes == (one_sided.COPY_STAGES.value - 1) * block
+    # The other path, chosen at run time by the addresses: elements, whole blocks without a mask.
+    whole, masked = copies.loads[2].count(False), copies.loads[2].count(True)
+    assert whole == block // 16 // (32 * num_warps)
+    assert masked == whole + 1
 
 
 def test_a_copy_between_odd_addresses_moves_no_more_than_an_element_at_a_time():
     args = {"dst": heap(aligned=False), "src": view(aligned=False), "pe": INT}
-    runs = _accesses(compile_kernel(one_put, args, world=ONE_NODE).ptx)
-    assert ("ld.16", False, 16) in runs
-    assert {kind for kind, *_ in runs} == {"ld.16", "st.16", "ld.v4.32", "st.v4.32"}
+    assert set(Copies(compile_kernel(one_put, args, world=ONE_NODE).ptx).loads) == {2, 16}
 
 
 @pytest.mark.parametrize("cmp", ["eq", "ne", "gt", "ge", "lt", "le"])
