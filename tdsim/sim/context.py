@@ -150,17 +150,24 @@ class HostContext:
 
     def _order(self, first: Stream, then: Stream) -> None:
         """*then* waits for what *first* holds now; nothing to do if that is complete."""
-        if first.idle:
+        if first.idle and self.world.order is None:
             if first.state is not None and then.idle:
                 then.state = first.state
             return
         event = simpy.Event(self.env)
-        self._enqueue(first, run.record(first, event))
-        self._enqueue(then, run.wait_event(then, event))
+        self._enqueue(first, run.record(self, first, event))
+        self._enqueue(then, run.wait_event(self, then, event))
 
     def barrier_all(self, stream: Stream | None = None) -> None:
         self._spend(self.world.machine.host.launch_ps, "barrier")
         self._enqueue(stream, run.barrier(self))
+
+    def fill(self, steps: Any) -> None:
+        """Queue what a call finds in memory: on the main stream, in no time."""
+        order = self.world.order
+        self.main.enqueue(
+            steps if order is None else run.observed(steps, order, self.main, self.rank)
+        )
 
     def _enqueue(self, stream: Stream | None, operation: Any) -> None:
         chosen = stream or self.main
@@ -171,7 +178,8 @@ class HostContext:
                 chosen.state = host
             return operation(chosen)
 
-        chosen.enqueue(steps)
+        order = self.world.order
+        chosen.enqueue(steps if order is None else run.observed(steps, order, chosen, self.rank))
 
     def _spend(self, ps: int, what: str) -> None:
         begin = self.env.now

@@ -18,6 +18,8 @@ class Cta(TileOps, RemoteOps):
 
     def __init__(self, launch: Any, index: int, sm: int) -> None:
         super().__init__(launch, index, sm)
+        if self.world.order is not None:
+            self.world.order.cta_begins(self)
         self.fiber = Fiber(self.env, self._body, self._enter)
 
     def _enter(self) -> None:

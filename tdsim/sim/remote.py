@@ -58,11 +58,15 @@ class RemoteOps(CtaClock):
             else 0
         )
         data = src.data.copy() if blocking and src.data is not None else None
+        route = self.world.machine.route(self.rank, pe)
         delivery = Delivery(self.env, pe, blocking)
-        gates = self._fences(pe)
+        gates = self._before_put(pe, route.ordered)
         begin, target = self.env.now, dst.at(pe)
+        order = self.world.order
+        released = order and order.put(
+            self, target, src, blocking, signal is not None, route.ordered
+        )
         issued, rank, name = self.last, self.rank, self.name
-        route = self.world.machine.route(rank, pe)
         if signal is not None:
             signal = (*signal[:2], signal[0].word_of(rank, signal[2]), *signal[2:])
 
@@ -77,6 +81,8 @@ class RemoteOps(CtaClock):
                 sig, i, word, value, op = signal
                 self.world.signalled(link, rank, f"to PE {pe}", pe, sig, i)
                 sig.update(pe, i, word if op == "set" else value, op, name, link)
+                if order:
+                    order.landed(released, sig, pe, i, op)
             delivery.arrived.succeed()
 
         sent = self.world.transfer(src.nbytes, rank, pe, self._copy_cap())
@@ -112,6 +118,9 @@ class RemoteOps(CtaClock):
         route = self.world.machine.route(self.rank, pe)
         self.clock += 2 * route.latency_ps
         self.flush()
+        if self.world.order is not None:
+            self.world.order.access(self, "read", source)
+            self.world.order.access(self, "write", dst)
         if dst.data is not None:
             dst.data[...] = source.data
 
@@ -144,6 +153,8 @@ class RemoteOps(CtaClock):
     def fence(self) -> None:
         self.flush()
         self.fenced = tuple(d for d in self.outstanding if not d.arrived.triggered)
+        if self.world.order is not None:
+            self.world.order.fence(self)
 
     def quiet(self) -> None:
         self.flush()
@@ -152,6 +163,8 @@ class RemoteOps(CtaClock):
             if delivery.arrived.callbacks is not None:
                 wait(delivery.arrived)
         self.outstanding = []
+        if self.world.order is not None:
+            self.world.order.quiet(self)
         self.waited("wait", begin, None, "quiet")
 
     def signal_op(self, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
@@ -160,18 +173,18 @@ class RemoteOps(CtaClock):
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
-        gates = tuple(
-            d.arrived
-            for d in self.outstanding
-            if (d.blocking or (d.pe == pe and d in self.fenced)) and not d.arrived.triggered
-        )
+        route = self.world.machine.route(self.rank, pe)
+        gates = self._before_signal(pe, route.ordered)
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
-        route = self.world.machine.route(self.rank, pe)
+        order = self.world.order
+        released = order and order.release(self, pe)
 
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
             sig.update(pe, i, word, op, name, cause)
+            if order:
+                order.landed(released, sig, pe, i, op)
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
         self.world.deliver(None, delay, gates, land)
@@ -193,6 +206,8 @@ class RemoteOps(CtaClock):
             self.blocked_on = None
             if self.env.now > begin:
                 self.waited("wait", begin, cause, sig.label(i))
+        if self.world.order is not None:
+            self.world.order.acquire(self, sig, rank, i, cmp, word)
         return 0
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
@@ -212,13 +227,19 @@ class RemoteOps(CtaClock):
                 self.here(),
                 "check the index",
             )
+        if self.world.order is not None:
+            self.world.order.access(self, "atomic", view, offset, (1,) * len(offset))
         old: int = self.world.add_to(view, offset, int(value))
         return old
 
     def sync_all(self) -> None:
         self.flush()
         begin = self.env.now
+        order = self.world.order
+        arrived = order and order.arrive("device", self, self.rank)
         cause = wait(self.world.barriers["device"].arrive(self.rank, self.last))
+        if order:
+            order.leave(arrived, self)
         self.waited("barrier", begin, cause, "sync_all")
 
     def grid_barrier(self, sig: SignalArray, i: int) -> None:
@@ -258,8 +279,22 @@ class RemoteOps(CtaClock):
                 "give two views of one shape and dtype",
             )
 
-    def _fences(self, pe: int) -> tuple[simpy.Event, ...]:
-        return tuple(d.arrived for d in self.fenced if d.pe == pe and not d.arrived.triggered)
+    def _before_put(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+        """Arrivals that a put to *pe* may not overtake: fenced ones, all on an ordered path.
+
+        Without data the order of arrival is left to the bytes: nobody could tell.
+        """
+        earlier = self.outstanding if ordered and self.world.functional else self.fenced
+        return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
+
+    def _before_signal(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+        """Arrivals that a signal to *pe* may not overtake: it releases blocking puts as well."""
+        earlier = set(self._before_put(pe, ordered))
+        return tuple(
+            d.arrived
+            for d in self.outstanding
+            if not d.arrived.triggered and (d.blocking or d.arrived in earlier)
+        )
 
 
 def _storing(stores: list[Any], delivery: Delivery) -> Any:

@@ -20,7 +20,7 @@ from tdsim.programs import standard_inputs
 from tdsim.sim.context import HostContext
 from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock
-from tdsim.sim.hooks import Listener
+from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.operations import call_end
 from tdsim.sim.tile import Buffer
 from tdsim.sim.world import World
@@ -62,9 +62,11 @@ class Run:
     outputs: list[dict[str, list[Any]]]
 
 
-def simulate(job: Job, listeners: tuple[Listener, ...] = ()) -> Run:
+def simulate(
+    job: Job, listeners: tuple[Listener, ...] = (), order: OrderListener | None = None
+) -> Run:
     """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
-    return _Simulation(job, listeners).run()
+    return _Simulation(job, listeners, order).run()
 
 
 def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
@@ -75,9 +77,13 @@ def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
 
 
 class _Simulation:
-    def __init__(self, job: Job, listeners: tuple[Listener, ...]) -> None:
+    def __init__(
+        self, job: Job, listeners: tuple[Listener, ...], order: OrderListener | None
+    ) -> None:
         self.job = job
-        self.world = World(job.machine, job.functional, job.seed, listeners, job.slowdown)
+        self.world = World(
+            job.machine, job.functional, job.seed, listeners, job.slowdown, order
+        )
         self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
         self.inputs = (
@@ -140,7 +146,7 @@ class _Simulation:
             if delay:
                 ctx._spend(delay, "late start")
             if job.functional:
-                ctx.main.enqueue(self._begin_call(ctx, call))
+                ctx.fill(self._begin_call(ctx, call))
             ctx.begin_call()
             with reported_at(f"host program {job.program.name} on PE {ctx.rank}"):
                 job.program.host(ctx, **views, **job.tunables)
@@ -157,6 +163,10 @@ class _Simulation:
                     array[...] = self.inputs[call][name][ctx.rank]
                 elif not buffer.symmetric:  # peers may already write a symmetric output
                     array[...] = np.nan
+                else:
+                    continue
+                if self.world.order is not None:
+                    self.world.order.access(ctx.main, "write", buffer.view(ctx.rank))
             return
             yield  # a stream operation is a generator
 
@@ -169,6 +179,9 @@ class _Simulation:
             for name in self.outputs[call]:
                 array = self.tensors[name].arrays[ctx.rank]  # type: ignore[index]
                 self.outputs[call][name][ctx.rank] = array.copy()
+                if self.world.order is not None:
+                    view = self.tensors[name].view(ctx.rank)
+                    self.world.order.access(ctx.main, "read", view)
 
     def _compare_allocations(self, ctx: HostContext) -> None:
         for kind in ("symmetric", "signals"):

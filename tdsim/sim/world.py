@@ -18,7 +18,7 @@ from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
 from tdsim.sim.cost import Costs
-from tdsim.sim.hooks import Listener
+from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
 from tdsim.sim.tile import Buffer, View
 from tdsim.topology import Machine
@@ -88,7 +88,9 @@ class World:
         seed: int,
         listeners: tuple[Listener, ...] = (),
         slowdown: float = 1.0,
+        order: OrderListener | None = None,
     ) -> None:
+        self.order = order
         self.machine, self.functional, self.listeners = machine, functional, listeners
         self.n_pes, self.node_size = machine.world_size, machine.gpus_per_node
         self.env = EventLoop()
@@ -111,7 +113,6 @@ class World:
         self.stream_waits: dict[tuple[int, str], Waiter] = {}
         self.copy_busy = [0] * self.n_pes
         self.tiles = self.puts = 0
-        self.observes_memory = any(listener.wants_memory for listener in listeners)
         self._counters: dict[tuple[int, ...], int] = {}
         self._deliveries: list[list[Any]] = [[] for _ in range(self.n_pes)]
 
@@ -237,12 +238,6 @@ class World:
     ) -> None:
         for listener in self.listeners:
             listener.signal(self.env.now, cause, rank, lane, pe, sig.name, i)
-
-    def access(
-        self, cta: Any, kind: str, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]
-    ) -> None:
-        for listener in self.listeners:
-            listener.memory(self.env.now, cta.name, kind, view, offsets, shape, cta.here())
 
     def _rates(self, link: Any, now: int, rate: int) -> None:
         for listener in self.listeners:
