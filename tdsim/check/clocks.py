@@ -41,8 +41,7 @@ class Actor:
     """
 
     __slots__ = (
-        "clock", "covered", "fenced", "learned", "name", "numbers", "outstanding", "rank",
-        "sent", "time",
+        "clock", "covered", "learned", "name", "numbers", "outstanding", "rank", "sent", "time",
     )  # fmt: skip
 
     def __init__(
@@ -53,7 +52,6 @@ class Actor:
         self.time = 1
         self.sent = [0, 0]
         self.outstanding: list[Put] = []
-        self.fenced: list[Put] = []
         self.learned = False
         clock[number] = 1
 
@@ -70,18 +68,28 @@ class Actor:
         self.time += 1
         self.clock[self.numbers[0]] = self.time
 
+    def tell_before(self, pe: int, sends: Clock) -> None:
+        """Add to *sends* the puts that what is sent to *pe* now may not overtake."""
+        for put in self.outstanding:
+            if put.pe == pe and (put.fenced or put.ordered):
+                sends[put.number] = 1
+
     def learn(self, other: Clock) -> None:
         self.learned = True
         join(self.clock, other)
 
 
 class Put:
-    """A put on a path without order: an actor of its own that does one thing, at *number*."""
+    """A put to *pe* that is not over when it returns: an actor that does one thing.
 
-    __slots__ = ("blocking", "count", "number", "pe")
+    *ordered*: what follows to *pe* stays behind it. Any of *past* tells that it is over.
+    """
 
-    def __init__(self, number: int, pe: int, blocking: bool, count: int) -> None:
-        self.number, self.pe, self.blocking, self.count = number, pe, blocking, count
+    __slots__ = ("fenced", "number", "ordered", "past", "pe")
+
+    def __init__(self, number: int, pe: int, ordered: bool, past: tuple[Stamp, ...]) -> None:
+        self.number, self.pe, self.ordered, self.past = number, pe, ordered, past
+        self.fenced = False
 
 
 class Numbers:

@@ -30,11 +30,13 @@ class HappensBefore(OrderListener):
         self._interned: dict[tuple[Any, ...], int] = {}
         self._shadows: dict[tuple[int, int], Shadow] = {}
         self._words: dict[tuple[Any, int, int], Word] = {}
+        self._places: dict[Any, str] = {}
         self._arrivals: dict[str, dict[int, Clock]] = {}
 
     # streams and kernels ------------------------------------------------------------------
 
-    def stream_begins(self, stream: Any, rank: int) -> None:
+    def stream_begins(self, stream: Any, rank: int, place: str) -> None:
+        self._places[stream] = place
         if stream not in self._actors:
             actor = Actor(f"PE {rank} stream {stream.name}", rank, self._numbers.take(3), {})
             self._actors[stream] = actor
@@ -81,17 +83,10 @@ class HappensBefore(OrderListener):
         actor = self._actors[cta]
         number, stamps = actor.number, actor.stamps()
         sends = dict(actor.clock)
-        for put in actor.fenced:
-            if put.pe == target.pe:
-                sends[put.number] = 1
+        actor.tell_before(target.pe, sends)
         if not (ordered and blocking):
-            put = self._send(actor, target.pe, blocking)
-            number = put.number
-            stamps = (
-                (number, 1),
-                (actor.numbers[1 if blocking else 2], put.count),
-                actor.covered[1 if blocking else 2],
-            )
+            put = self._send(actor, target.pe, blocking, ordered)
+            number, stamps = put.number, put.past
         reads = (actor.number, actor.stamps()) if blocking else (number, stamps)
         self._touch("read", src, None, None, actor, actor.clock, *reads, cta, "put")
         writes = (actor.number, actor.stamps()) if ordered else (number, stamps)
@@ -102,25 +97,28 @@ class HappensBefore(OrderListener):
         actor.tick()
         return sends
 
-    def _send(self, actor: Actor, pe: int, blocking: bool) -> Put:
-        """Count a put whose landing, or reading of its source, has no place in program order."""
+    def _send(self, actor: Actor, pe: int, blocking: bool, ordered: bool) -> Put:
+        """Count a put that lands, or reads its source, out of program order."""
         kind = 0 if blocking else 1
         actor.sent[kind] += 1
-        past = ((actor.numbers[1 + kind], actor.sent[kind]), actor.covered[1 + kind])
-        put = Put(self._numbers.take(1, past[1:]), pe, blocking, actor.sent[kind])
+        ended = actor.covered[0 if ordered else 1 + kind]
+        number = self._numbers.take(1, (ended,))
+        past = ((number, 1), (actor.numbers[1 + kind], actor.sent[kind]), ended)
+        put = Put(number, pe, ordered, past)
         actor.outstanding.append(put)
         return put
 
     def fence(self, cta: Any) -> None:
         actor = self._actors[cta]
-        actor.fenced = list(actor.outstanding)
+        for put in actor.outstanding:
+            put.fenced = True
 
     def quiet(self, cta: Any) -> None:
         actor = self._actors[cta]
         for number, sent in zip(actor.numbers[1:], actor.sent, strict=True):
             if sent:
                 actor.clock[number] = sent
-        actor.outstanding, actor.fenced = [], []
+        actor.outstanding = []
 
     def _touch(
         self, kind: str, view: Any, offsets: Any, shape: Any, actor: Actor, clock: Clock,
@@ -130,7 +128,7 @@ class HappensBefore(OrderListener):
         if window is None:
             return
         self.count += 1
-        place = _place(source)
+        place = self._place(source)
         key = (number, past[0][1], kind, place)
         index = self._interned.get(key)
         if index is None:
@@ -143,7 +141,13 @@ class HappensBefore(OrderListener):
         else:
             found = shadow.write(window, index, clock, kind == "atomic")
         for conflict in found:
-            pair = (conflict.earlier.place, place, conflict.earlier.kind, kind, view.buffer.name)
+            pair = (
+                conflict.earlier.place,
+                place,
+                conflict.earlier.kind,
+                kind,
+                view.buffer.name,
+            )
             self.conflicts.setdefault(pair, conflict)
         if kind == "atomic":
             self._update(view, window, actor)
@@ -173,13 +177,11 @@ class HappensBefore(OrderListener):
         if who.covered:
             if who.sent[0]:
                 sends[who.numbers[1]] = who.sent[0]
-            for put in who.fenced:
-                if put.pe == pe:
-                    sends[put.number] = 1
+            who.tell_before(pe, sends)
         else:
             self._complete(who.rank, sends, 1)
         who.tick()
-        return sends, who.name, _place(actor)
+        return sends, who.name, self._place(actor)
 
     def landed(self, released: Any, sig: Any, pe: int, i: int, op: str) -> None:
         clock, who, place = released if isinstance(released, tuple) else (released, "", "")
@@ -193,7 +195,7 @@ class HappensBefore(OrderListener):
         if landing is not None:
             who.learn(landing.clock)
             self._numbers.prune(who.clock)
-        wait = Wait(who.name, who.rank, _place(actor), cmp, word, who.stamps())
+        wait = Wait(who.name, who.rank, self._place(actor), cmp, word, who.stamps())
         found.waited(who.number, wait)
 
     def _word(self, sig: Any, pe: int, i: int) -> Word:
@@ -220,6 +222,10 @@ class HappensBefore(OrderListener):
         who.learn(arrived)
         self._numbers.prune(who.clock)
 
+    def _place(self, actor: Any) -> str:
+        """``file:line`` that a CTA executes, or that queued a stream's operation."""
+        return self._places.get(actor) or actor.here()
+
     def _complete(self, rank: int, clock: Clock, *kinds: int) -> None:
         """Puts of kernels of *rank* that *clock* knows to have ended are complete as well."""
         for stream in self._streams.get(rank, ()):
@@ -243,9 +249,3 @@ def _window(view: Any, offsets: Any, shape: Any) -> tuple[slice, ...] | None:
         window.append(slice(base + low, base + high))
         base = 0
     return tuple(window)
-
-
-def _place(actor: Any) -> str:
-    """``file:line`` that a CTA executes; a stream's operations have none."""
-    here = getattr(actor, "here", None)
-    return here() if here else "the host program"

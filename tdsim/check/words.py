@@ -54,7 +54,7 @@ class Word:
     def land(
         self, value: int, clock: Clock, op: str, who: str, place: str
     ) -> Iterator[tuple[Wait, Landing]]:
-        """An update made the word *value*; yields waits that it could have come too early for."""
+        """An update made the word *value*; yields waits that it may have come too early for."""
         last = self._landings[-1] if self._landings else None
         told = dict(clock)
         if op == "add" and last is not None:
@@ -73,7 +73,7 @@ class Word:
         self._landings.append(landing)
 
     def satisfied_by(self, clock: Clock, cmp: str, value: int) -> Landing | None:
-        """The earliest landing, of those that *clock* does not know to be over, that compares true.
+        """The earliest landing that compares true and that *clock* does not know to be over.
 
         None if the word satisfied the wait as it was before any landing.
         """

@@ -13,6 +13,7 @@ from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError, UsageError
 from tdsim.lang import DType, Kernel
 from tdsim.sim import operations as run
+from tdsim.sim.failures import host_place
 from tdsim.sim.signals import SignalArray
 from tdsim.sim.tile import View
 from tdsim.sim.world import World
@@ -165,9 +166,9 @@ class HostContext:
     def fill(self, steps: Any) -> None:
         """Queue what a call finds in memory: on the main stream, in no time."""
         order = self.world.order
-        self.main.enqueue(
-            steps if order is None else run.observed(steps, order, self.main, self.rank)
-        )
+        if order is not None:
+            steps = run.observed(steps, order, self.main, self.rank, "what a call is given")
+        self.main.enqueue(steps)
 
     def _enqueue(self, stream: Stream | None, operation: Any) -> None:
         chosen = stream or self.main
@@ -179,7 +180,11 @@ class HostContext:
             return operation(chosen)
 
         order = self.world.order
-        chosen.enqueue(steps if order is None else run.observed(steps, order, chosen, self.rank))
+        if order is None:
+            chosen.enqueue(steps)
+        else:
+            place = host_place()
+            chosen.enqueue(run.observed(steps, order, chosen, self.rank, place))
 
     def _spend(self, ps: int, what: str) -> None:
         begin = self.env.now

@@ -32,8 +32,8 @@ class OrderListener:
     that agrees with the happens-before order of the run. A run without one makes no calls.
     """
 
-    def stream_begins(self, stream: Any, rank: int) -> None:
-        """The next operation of *stream* takes its turn."""
+    def stream_begins(self, stream: Any, rank: int, place: str) -> None:
+        """The next operation of *stream* takes its turn; *place* is its line of host code."""
 
     def stream_ends(self, stream: Any) -> None:
         """That operation is complete."""
@@ -50,7 +50,7 @@ class OrderListener:
     def access(
         self, actor: Any, kind: str, view: Any, offsets: Any = None, shape: Any = None
     ) -> None:
-        """*actor* does a ``"read"``, ``"write"`` or ``"atomic"`` of a tile (default: all of *view*)."""
+        """*actor* makes a ``"read"``, ``"write"`` or ``"atomic"`` of a tile or a whole view."""
 
     def put(
         self, cta: Any, target: Any, src: Any, blocking: bool, signals: bool, ordered: bool

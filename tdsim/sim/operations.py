@@ -22,12 +22,12 @@ OnStream = Callable[[Stream], Steps]
 
 
 def observed(
-    steps: Callable[[], Steps], order: OrderListener, stream: Stream, rank: int
+    steps: Callable[[], Steps], order: OrderListener, stream: Stream, rank: int, place: str
 ) -> Callable[[], Steps]:
     """*steps* between the calls that tell *order* of a stream's operation."""
 
     def told() -> Steps:
-        order.stream_begins(stream, rank)
+        order.stream_begins(stream, rank, place)
         yield from steps()
         order.stream_ends(stream)
 
@@ -60,9 +60,7 @@ def launch(
             max(host.kernel_gap_ps, host.launch_latency_ps - (begin - enqueued))
         )
         _note(ctx, stream, "launch", begin, kernel.name)
-        started = Launch(
-            ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream
-        )
+        started = Launch(ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream)
         stream.leave_queue()
         yield started.done
         stream.state = started.last

@@ -288,7 +288,7 @@ class RemoteOps(CtaClock):
         return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
 
     def _before_signal(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
-        """Arrivals that a signal to *pe* may not overtake: it releases blocking puts as well."""
+        """Arrivals that a signal to *pe* may not overtake: all blocking puts are among them."""
         earlier = set(self._before_put(pe, ordered))
         return tuple(
             d.arrived
