@@ -19,6 +19,7 @@ from tdsim.lang import Program
 from tdsim.predict import make_job
 from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
+from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
 
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
@@ -143,13 +144,13 @@ def _refuse_large(job: Job, copies: int) -> None:
         )
 
 
-def check_seed(job: Job) -> list[Finding]:
+def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
     """What one run of *job* shows, the worst first: its end, its order, then its data."""
     seen = HappensBefore()
     ended: list[Finding] = []
     data: list[Finding] = []
     try:
-        message = first_difference(job, simulate(job, order=seen))
+        message = first_difference(job, simulate(job, order=seen, sites=sites))
         if message:
             data = [Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)]
     except ProgramError as error:

@@ -50,6 +50,8 @@ class RemoteOps(CtaClock):
         self._check_copy("puts to", dst, src, dst, src)
         if signal is not None:
             signal[0].check_index(signal[1], self.here)
+            if self.leaves_out("putmem_signal"):
+                signal = None
         self.flush()
         self.world.puts += 1
         self.clock += (
@@ -152,12 +154,16 @@ class RemoteOps(CtaClock):
 
     def fence(self) -> None:
         self.flush()
+        if self.leaves_out("fence"):
+            return
         self.fenced = tuple(d for d in self.outstanding if not d.arrived.triggered)
         if self.world.order is not None:
             self.world.order.fence(self)
 
     def quiet(self) -> None:
         self.flush()
+        if self.leaves_out("quiet"):
+            return
         begin = self.env.now
         for delivery in self.outstanding:
             if delivery.arrived.callbacks is not None:
@@ -170,6 +176,10 @@ class RemoteOps(CtaClock):
     def signal_op(self, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
         self._check_pe(pe)
         sig.check_index(i, self.here)
+        if not self.leaves_out("signal_op"):
+            self._signal(sig, i, value, op, pe)
+
+    def _signal(self, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
@@ -191,6 +201,11 @@ class RemoteOps(CtaClock):
 
     def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
         sig.check_index(i, self.here)
+        if not self.leaves_out("signal_wait_until"):
+            self._wait_until(sig, i, cmp, value)
+        return 0
+
+    def _wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> None:
         self.settle()
         rank = self.rank
         word = sig.word_of(rank, value)
@@ -208,7 +223,6 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
-        return 0
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()
@@ -234,6 +248,8 @@ class RemoteOps(CtaClock):
 
     def sync_all(self) -> None:
         self.flush()
+        if self.leaves_out("sync_all"):
+            return
         begin = self.env.now
         order = self.world.order
         arrived = order and order.arrive("device", self, self.rank)
@@ -246,8 +262,9 @@ class RemoteOps(CtaClock):
         total = 1
         for n in self.launch.grid:
             total *= n
-        self.signal_op(sig, i, 1, "add", self.rank)
-        self.signal_wait_until(sig, i, "ge", total)
+        self._signal(sig, i, 1, "add", self.rank)
+        if not self.leaves_out("grid_barrier"):
+            self._wait_until(sig, i, "ge", total)
 
     def _check_pe(self, pe: int) -> None:
         if not 0 <= pe < self.world.n_pes:
