@@ -52,7 +52,7 @@ class HappensBefore(OrderListener):
 
     def cta_begins(self, cta: Any) -> None:
         stream = self._launches[cta.launch]
-        # While the kernel runs, its CTAs know the stream's time of now, so the next one ends it.
+        # Its CTAs know the stream's time of now while it runs: the next time is its end.
         ended = tuple((number, stream.time + 1) for number in stream.numbers)
         number = self._numbers.take(3, ended)
         self._actors[cta] = Actor(cta.name, cta.rank, number, dict(stream.clock), ended)
