@@ -30,6 +30,17 @@ class Removal:
     message: str
     saved_ps: int | None
 
+    def to_json(self) -> dict[str, Any]:
+        """Names as on the command line; the time in microseconds."""
+        return {
+            "operation": self.site.operation,
+            "place": self.site.place,
+            "times": self.times,
+            "verdict": self.verdict,
+            "message": self.message,
+            "saved_us": None if self.saved_ps is None else self.saved_ps / 1e6,
+        }
+
     @property
     def needed(self) -> bool:
         return self.verdict != CLEAN
