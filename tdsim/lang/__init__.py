@@ -4,6 +4,8 @@ Kernels import this package and nothing else. Names are Triton's and OpenSHMEM's
 guarantee differs, the operation's docstring says so first.
 """
 
+from typing import Any
+
 from tdsim.lang._seam import OPS, Op, activate
 from tdsim.lang.definition import Function, Kernel, constexpr, function, kernel
 from tdsim.lang.dtypes import (
@@ -79,6 +81,7 @@ from tdsim.lang.tiles import (
     where,
     zeros,
 )
+from tdsim.lang.unmodelled import unmodelled
 
 __all__ = [
     "OPS", "AllGather", "Arrays", "Context", "DType", "Function", "Gemm", "HostView",
@@ -92,3 +95,11 @@ __all__ = [
     "require", "rows", "signal_op", "signal_wait_until", "store", "sum", "symm_at",
     "sync_all", "trans", "where", "zeros",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Names of constructs that are not modelled: UNKNOWN when run, not a misspelling."""
+    found = unmodelled(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

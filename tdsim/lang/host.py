@@ -64,6 +64,9 @@ class Context(Protocol):
         the main stream after each call. So nothing is reset, and a fast rank's signal of the
         next call can satisfy no wait of this one. ``"set"`` may use values 1 to *per_call*;
         a word that is ``"add"``ed to must receive exactly *per_call* in each call.
+
+        With *per_call* 0 the words are NVSHMEM's plain ones: they start at 0, keep their values
+        from call to call, and whoever owns the protocol resets them or counts on.
         """
 
     def stream(self, name: str) -> Any:

@@ -167,7 +167,9 @@ class RemoteOps(CtaClock):
             self.world.order.quiet(self)
         self.waited("wait", begin, None, "quiet")
 
-    def signal_op(self, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
+    def signal_op(
+        self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
+    ) -> None:
         self._check_pe(pe)
         sig.check_index(i, self.here)
         self.settle()
@@ -178,7 +180,9 @@ class RemoteOps(CtaClock):
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
-        released = order and order.release(self, pe)
+        released = order and order.release(self, pe, scope)
+        if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
+            gates = (*gates, self.launch.done)
 
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)

@@ -19,7 +19,7 @@ from tdsim.lang import DType, Program, activate
 from tdsim.programs import standard_inputs
 from tdsim.sim.context import HostContext
 from tdsim.sim.failures import reported_at
-from tdsim.sim.hangs import deadlock
+from tdsim.sim.hangs import deadlock, missing_allocation
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.operations import call_end
 from tdsim.sim.tile import Buffer
@@ -82,7 +82,13 @@ class _Simulation:
     ) -> None:
         self.job = job
         self.world = World(
-            job.machine, job.functional, job.seed, listeners, job.slowdown, order
+            job.machine,
+            job.functional,
+            job.seed,
+            listeners,
+            job.slowdown,
+            order,
+            job.functional and job.skewed,
         )
         self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
@@ -97,7 +103,7 @@ class _Simulation:
             }
             for _ in range(job.calls)
         ]
-        self.allocations: dict[str, tuple[int, int]] = {}
+        self.allocations: dict[str, dict[int, int]] = {}
         self.ends = [0] * self.world.n_pes
         self.calls_done = [0] * self.world.n_pes
 
@@ -184,15 +190,18 @@ class _Simulation:
                     self.world.order.access(ctx.main, "read", view)
 
     def _compare_allocations(self, ctx: HostContext) -> None:
+        """Allocations are collective: who makes one more than another waits there for it."""
         for kind in ("symmetric", "signals"):
-            mine = ctx._next[kind]
-            first, count = self.allocations.setdefault(kind, (ctx.rank, mine))
-            if mine != count:
+            made, mine = self.allocations.setdefault(kind, {}), ctx._next[kind]
+            if made.setdefault(ctx.rank, mine) != mine:
                 raise ApiError(
-                    f"PE {ctx.rank} made {mine} {kind} allocations and PE {first} made {count}",
+                    f"PE {ctx.rank} made {mine} {kind} allocations in a call and "
+                    f"{made[ctx.rank]} in another",
                     self.job.program.name,
                     "allocate the same on every PE and in every call",
                 )
+            if len(made) == self.world.n_pes and len(set(made.values())) > 1:
+                raise missing_allocation(self.world, kind, made)
 
     def _check_finished(self) -> None:
         streams = [s for gpu in self.world.gpus for s in gpu.streams.values()]
@@ -201,7 +210,7 @@ class _Simulation:
 
     def _check_signal_counts(self) -> None:
         for sig in self.world.signal_arrays:
-            if not sig.added:
+            if not sig.added or not sig.per_call:
                 continue
             for pe, words in enumerate(sig.words):
                 for i, word in enumerate(words):

@@ -12,7 +12,7 @@ import simpy
 
 from tdsim.engine.events import EventLoop
 from tdsim.engine.network import Network
-from tdsim.engine.sm import SmPool
+from tdsim.engine.sm import Admission, SmPool
 from tdsim.engine.stream import Connection, CopyEngines, Stream
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
@@ -31,9 +31,11 @@ MAX_JITTER_PS = us(20)
 class Gpu:
     """One rank's device: SMs, copy engines, streams."""
 
-    def __init__(self, env: EventLoop, machine: Machine) -> None:
+    def __init__(
+        self, env: EventLoop, machine: Machine, admission: Admission | None = None
+    ) -> None:
         self.env = env
-        self.sms = SmPool(machine.gpu.num_sms)
+        self.sms = SmPool(machine.gpu.num_sms, admission)
         self.copy_engines = CopyEngines(env, machine.gpu.copy_engines)
         self.streams: dict[str, Stream] = {}
         self._connections = [Connection() for _ in range(machine.host.connections)]
@@ -45,6 +47,19 @@ class Gpu:
             connection = self._connections[len(self.streams) % len(self._connections)]
             found = self.streams[name] = Stream(self.env, name, connection)
         return found
+
+
+class AnyOrder:
+    """Admits waiting grids in any order, as hardware may that starts two streams at once."""
+
+    def __init__(self, env: EventLoop, chance: random.Random) -> None:
+        self._env, self._random = env, chance
+
+    def later(self, call: Callable[[], None]) -> None:
+        _after(self._env, self._random.randrange(MAX_JITTER_PS), lambda _: call())
+
+    def pick(self, count: int) -> int:
+        return self._random.randrange(count) if count > 1 else 0
 
 
 class Barrier:
@@ -79,6 +94,7 @@ class World:
 
     *functional*: tiles carry data, loops run in full, fresh memory is NaN, deliveries on
     unordered paths are shuffled by *seed*. Otherwise tiles are shapes and loops fold.
+    *hostile*: grids of several streams share SM slots in any order.
     """
 
     def __init__(
@@ -89,6 +105,7 @@ class World:
         listeners: tuple[Listener, ...] = (),
         slowdown: float = 1.0,
         order: OrderListener | None = None,
+        hostile: bool = False,
     ) -> None:
         self.order = order
         self.machine, self.functional, self.listeners = machine, functional, listeners
@@ -101,7 +118,8 @@ class World:
             capacity[f"gpu{rank}", "hbm"] = machine.gpu.hbm.bytes_per_s // 2
         self.net = Network(self.env, capacity, soft=machine.soft_links())
         self.net.on_rates = self._rates if listeners else None
-        self.gpus = [Gpu(self.env, machine) for _ in range(self.n_pes)]
+        admission = AnyOrder(self.env, self.random) if hostile else None
+        self.gpus = [Gpu(self.env, machine, admission) for _ in range(self.n_pes)]
         cost = self._barrier_ps()
         self.barriers = {
             "device": Barrier(self.env, self.n_pes, cost, "sync_all"),
@@ -191,6 +209,13 @@ class World:
         if ordered or not self.functional:
             return 0
         return self.random.randrange(MAX_JITTER_PS)
+
+    def may_stay_hidden(self) -> bool:
+        """Whether what is written at GPU scope stays unseen by peers until its kernel ends.
+
+        Either is legal, so a functional run takes one or the other by chance.
+        """
+        return self.functional and self.random.random() < 0.5
 
     # memory -------------------------------------------------------------------------------
 
