@@ -161,7 +161,7 @@ class ApiError(ProgramError):
 
 
 class UnmodelledError(ProgramError):
-    """A construct that the simulator does not model, so nothing is claimed about the program."""
+    """A construct that is not modelled, so nothing is claimed about the program."""
 
     verdict: ClassVar[str] = "UNKNOWN"
 

@@ -27,7 +27,7 @@ from .words import END, EventKind, WaitKind
 
 
 @device
-def signal_op(sig, i, value, op, pe, scope="sys"):
+def signal_op(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
     stamp(EventKind.SIGNAL_OP, 0, i)
     release_join()
     update(sig, i, value, op, pe, scope)
@@ -35,7 +35,7 @@ def signal_op(sig, i, value, op, pe, scope="sys"):
 
 
 @device
-def update(sig, i, value, op, pe, scope="sys"):
+def update(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
     """Update a signal on *pe*, releasing what :func:`release_join` has gathered.
 
     A PE of another node is reached at system scope, which is more than GPU scope.
@@ -52,7 +52,7 @@ def update(sig, i, value, op, pe, scope="sys"):
 
 
 @device
-def update_near(sig, i, value, op, pe, scope="sys"):
+def update_near(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
     """One release at *scope*, through the peer's address: no extern."""
     word = on_peer(sig.ptr + i, sig.peers, pe)
     if op == "set":

@@ -19,7 +19,7 @@ from tdsim.lang.dtypes import (
     int32,
     int64,
 )
-from tdsim.lang.host import Context, HostView
+from tdsim.lang.host import Context, HostView, Team
 from tdsim.lang.identity import (
     local_pe,
     my_node,
@@ -81,12 +81,13 @@ from tdsim.lang.tiles import (
     where,
     zeros,
 )
-from tdsim.lang.unmodelled import unmodelled
+from tdsim.lang.unmodelled import Unmodelled, unmodelled
 
 __all__ = [
     "OPS", "AllGather", "Arrays", "Context", "DType", "Function", "Gemm", "HostView",
-    "Input", "Kernel", "Op", "Output", "Program", "ReduceScatter", "Step", "Tensor",
-    "Tunable", "activate", "after", "arange", "atomic_add", "barrier_all", "bfloat16",
+    "Input", "Kernel", "Op", "Output", "Program", "ReduceScatter", "Step", "Team", "Tensor",
+    "Tunable", "Unmodelled", "activate", "after", "arange", "atomic_add", "barrier_all",
+    "bfloat16",
     "cast", "cdiv", "constexpr", "dot", "dtype", "exp", "exp2", "fence", "float16",
     "float32", "from_numpy", "full", "function", "getmem", "grid_barrier", "int1",
     "int32", "int64", "kernel", "load", "local_pe", "log", "max", "maximum", "minimum",

@@ -37,7 +37,7 @@ def deadlock(world: Any) -> DeadlockError:
 
 
 def missing_allocation(world: Any, kind: str, made: dict[int, int]) -> DeadlockError:
-    """The error for a collective allocation that only some PEs make; *made*: how many each."""
+    """The error for an allocation of *kind* that only some make; *made*: how many by rank."""
     least = min(made.values())
     there = [str(rank) for rank in sorted(made) if made[rank] > least]
     missing = [str(rank) for rank in sorted(made) if made[rank] == least]
@@ -72,7 +72,7 @@ def _without_a_slot(world: Any) -> Iterator[str]:
 def _missing_at_barriers(world: Any) -> Iterator[str]:
     for barrier in world.barriers.values():
         if barrier.arrived:
-            missing = [str(pe) for pe in range(world.n_pes) if pe not in barrier.arrived]
+            missing = [str(pe) for pe in barrier.pes if pe not in barrier.arrived]
             yield f"{barrier.name}: PE {', '.join(missing)} has not arrived"
 
 
@@ -114,9 +114,9 @@ def _in_barriers(world: Any) -> Iterator[tuple[Any, str]]:
             if cta.blocked_on is None:
                 line = world.place(launch.kernel, cta.fiber.frame)
                 yield (id(launch), line), f"{cta.name} at {line}: waits for the other PEs"
-    barrier = world.barriers["stream"]
-    for rank in barrier.arrived:
-        yield (barrier.name, rank), f"PE {rank}: waits in {barrier.name}"
+    for key, barrier in world.barriers.items():
+        for rank in barrier.arrived if key != "device" else ():
+            yield (barrier.name, rank), f"PE {rank}: waits in {barrier.name}"
 
 
 def _cycle(blocked: list[tuple[Waiter, Any]]) -> list[str]:

@@ -49,7 +49,7 @@ class RemoteOps(CtaClock):
         self._check_pe(pe)
         self._check_copy("puts to", dst, src, dst, src)
         if signal is not None:
-            signal[0].check_index(signal[1], self.here)
+            signal[0].check_index(signal[1], self.here, pe)
         self.flush()
         self.world.puts += 1
         self.clock += (
@@ -171,7 +171,7 @@ class RemoteOps(CtaClock):
         self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
     ) -> None:
         self._check_pe(pe)
-        sig.check_index(i, self.here)
+        sig.check_index(i, self.here, pe)
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
@@ -194,7 +194,7 @@ class RemoteOps(CtaClock):
         self.world.deliver(None, delay, gates, land)
 
     def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
-        sig.check_index(i, self.here)
+        sig.check_index(i, self.here, self.rank)
         self.settle()
         rank = self.rank
         word = sig.word_of(rank, value)

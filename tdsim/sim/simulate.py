@@ -103,7 +103,7 @@ class _Simulation:
             }
             for _ in range(job.calls)
         ]
-        self.allocations: dict[str, dict[int, int]] = {}
+        self.allocations: dict[int, dict[str, int]] = {}
         self.ends = [0] * self.world.n_pes
         self.calls_done = [0] * self.world.n_pes
 
@@ -191,16 +191,21 @@ class _Simulation:
 
     def _compare_allocations(self, ctx: HostContext) -> None:
         """Allocations are collective: who makes one more than another waits there for it."""
-        for kind in ("symmetric", "signals"):
-            made, mine = self.allocations.setdefault(kind, {}), ctx._next[kind]
-            if made.setdefault(ctx.rank, mine) != mine:
-                raise ApiError(
-                    f"PE {ctx.rank} made {mine} {kind} allocations in a call and "
-                    f"{made[ctx.rank]} in another",
-                    self.job.program.name,
-                    "allocate the same on every PE and in every call",
-                )
-            if len(made) == self.world.n_pes and len(set(made.values())) > 1:
+        mine = {kind: n for kind, n in ctx.allocated.items() if kind != "local"}
+        first = self.allocations.setdefault(ctx.rank, mine)
+        if first != mine:
+            raise ApiError(
+                f"PE {ctx.rank} allocated {_counted(mine)} in a call and {_counted(first)} "
+                "in the first",
+                self.job.program.name,
+                "allocate the same on every PE and in every call",
+            )
+        if len(self.allocations) < self.world.n_pes:
+            return
+        for kind in sorted({kind for made in self.allocations.values() for kind in made}):
+            pes = self.world.owners(kind)
+            made = {pe: self.allocations[pe].get(kind, 0) for pe in pes}
+            if len(set(made.values())) > 1:
                 raise missing_allocation(self.world, kind, made)
 
     def _check_finished(self) -> None:
@@ -221,6 +226,10 @@ class _Simulation:
                             self.job.program.name,
                             "an added-to signal must receive exactly per_call in each call",
                         )
+
+
+def _counted(allocations: Mapping[str, int]) -> str:
+    return " and ".join(f"{n} of {kind}" for kind, n in allocations.items()) or "nothing"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,10 +63,10 @@ class AnyOrder:
 
 
 class Barrier:
-    """All ranks arrive, then all leave, *cost_ps* after the last."""
+    """All of *pes* arrive, then all leave, *cost_ps* after the last."""
 
-    def __init__(self, env: EventLoop, n_pes: int, cost_ps: int, name: str) -> None:
-        self.env, self.n_pes, self.cost_ps, self.name = env, n_pes, cost_ps, name
+    def __init__(self, env: EventLoop, pes: Sequence[int], cost_ps: int, name: str) -> None:
+        self.env, self.pes, self.cost_ps, self.name = env, pes, cost_ps, name
         self.arrived: dict[int, Segment | None] = {}
         self._leave = simpy.Event(env)
 
@@ -80,7 +80,7 @@ class Barrier:
             )
         self.arrived[rank] = cause
         leave = self._leave
-        if len(self.arrived) == self.n_pes:
+        if len(self.arrived) == len(self.pes):
             self.arrived, self._leave = {}, simpy.Event(self.env)
             late = Segment(
                 "barrier", rank, self.name, self.env.now, self.env.now + self.cost_ps, cause
@@ -120,13 +120,14 @@ class World:
         self.net.on_rates = self._rates if listeners else None
         admission = AnyOrder(self.env, self.random) if hostile else None
         self.gpus = [Gpu(self.env, machine, admission) for _ in range(self.n_pes)]
-        cost = self._barrier_ps()
+        cost, everyone = self._barrier_ps(), range(self.n_pes)
         self.barriers = {
-            "device": Barrier(self.env, self.n_pes, cost, "sync_all"),
-            "stream": Barrier(self.env, self.n_pes, cost, "barrier_all on the stream"),
+            "device": Barrier(self.env, everyone, cost, "sync_all"),
+            "stream": Barrier(self.env, everyone, cost, "barrier_all on the stream"),
         }
         self.buffers: list[Buffer] = []
         self.signal_arrays: list[SignalArray] = []
+        self._arrays: dict[tuple[str, int], SignalArray] = {}
         self.launches: list[Any] = []
         self.stream_waits: dict[tuple[int, str], Waiter] = {}
         self.copy_busy = [0] * self.n_pes
@@ -237,6 +238,30 @@ class World:
         buffer = Buffer(name, shape, dtype, arrays, symmetric, self.n_pes)
         self.buffers.append(buffer)
         return buffer
+
+    def signal_array(
+        self, kind: str, index: int, count: int, per_call: int, pes: tuple[int, ...]
+    ) -> SignalArray:
+        """Array *index* of *kind*, made at first use; all arrays are in *signal_arrays*."""
+        found = self._arrays.get((kind, index))
+        if found is None:
+            found = SignalArray(f"{kind}#{index}", count, per_call, self.n_pes, pes)
+            self._arrays[kind, index] = found
+            self.signal_arrays.append(found)
+        return found
+
+    def owners(self, kind: str) -> Sequence[int]:
+        """The PEs that allocate *kind* together: all, but for signals of teams."""
+        first = self._arrays.get((kind, 0))
+        return first.pes if first is not None else range(self.n_pes)
+
+    def team_barrier(self, pes: tuple[int, ...]) -> str:
+        """The key of the barrier that *pes* meet in on their streams, made at first use."""
+        key = f"team {','.join(map(str, pes))}"
+        if key not in self.barriers:
+            cost = self.barriers["stream"].cost_ps
+            self.barriers[key] = Barrier(self.env, pes, cost, f"barrier_all of {key}")
+        return key
 
     def add_to(self, view: View, offset: tuple[int, ...], value: int) -> int:
         """Add to one element and return what was there.

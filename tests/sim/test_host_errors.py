@@ -104,7 +104,7 @@ def test_signal_allocations_that_differ_between_ranks_are_refused():
 
     refused_host(
         host,
-        "signal array 0 has 2 words of 2 per call on PE 1 but 2 of 1 on another; "
+        "array 0 of signals has 2 words of 2 per call on PE 1 but 2 of 1 on another; "
         "allocate the same signals in the same order on every PE and in every call",
     )
 
