@@ -13,8 +13,9 @@ from typing import Any
 
 from tdsim.check.compare import first_difference
 from tdsim.check.findings import Finding, findings_of
+from tdsim.check.hanging import tell_hangs_apart
 from tdsim.check.happens_before import HappensBefore
-from tdsim.errors import ProgramError, ShapeError, UsageError
+from tdsim.errors import DeadlockError, ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
 from tdsim.programs import load_program
@@ -93,6 +94,7 @@ def check(
         tried.append(number)
         findings = check_seed(replace(job, seed=number))
         if findings:
+            findings = tell_hangs_apart(replace(job, seed=number), findings)
             break
     return CheckResult(
         kernel=job.program.name,
@@ -154,5 +156,6 @@ def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
         if message:
             data = [Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)]
     except ProgramError as error:
-        ended = [Finding(verdict=error.verdict, seed=job.seed, message=str(error))]
+        stuck = isinstance(error, DeadlockError)
+        ended = [Finding(verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck)]
     return [*ended, *findings_of(seen, job.seed), *data]

@@ -17,13 +17,15 @@ RACE, HANG = "RACE", "HANG"
 class Finding:
     """One thing that is wrong: what kind of verdict, at which seed, and the explanation.
 
-    *details* are the same facts for programs: accesses, place, buffer and byte range.
+    *details* are the same facts for programs: accesses, place, buffer and byte range. *stuck*:
+    the run itself ended so, with waits that nobody answers.
     """
 
     verdict: str
     seed: int
     message: str
     details: dict[str, Any] = field(default_factory=dict)
+    stuck: bool = False
 
 
 def findings_of(seen: HappensBefore, seed: int) -> Iterator[Finding]:

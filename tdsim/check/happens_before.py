@@ -171,8 +171,10 @@ class HappensBefore(OrderListener):
 
     # signals and barriers -----------------------------------------------------------------
 
-    def release(self, actor: Any, pe: int) -> tuple[Clock, str, str]:
+    def release(self, actor: Any, pe: int, scope: str = "sys") -> tuple[Clock, str, str]:
         who = self._actors[actor]
+        if scope == "gpu" and pe != who.rank:
+            return {}, who.name, self._place(actor)
         self._numbers.prune(who.clock)
         sends = dict(who.clock)
         if who.covered:

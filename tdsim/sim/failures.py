@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tdsim.errors import ApiError, TdsimError, UnknownNameError, UsageError
+from tdsim.errors import ApiError, TdsimError, UnknownNameError, UnmodelledError, UsageError
 
 _OWN = Path(__file__).resolve().parents[1]
 
@@ -21,7 +21,7 @@ def reported_at(who: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ApiError, UsageError) as error:
+    except (ApiError, UnmodelledError, UsageError) as error:
         place = _place(error)
         if isinstance(error, UnknownNameError) or place is None or _is_line(error.where):
             raise

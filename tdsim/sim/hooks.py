@@ -66,8 +66,11 @@ class OrderListener:
     def quiet(self, cta: Any) -> None:
         """*cta*'s puts are complete."""
 
-    def release(self, actor: Any, pe: int) -> Any:
-        """*actor* sends a signal to *pe*; returns what :meth:`landed` is given."""
+    def release(self, actor: Any, pe: int, scope: str = "sys") -> Any:
+        """*actor* sends a signal to *pe*; returns what :meth:`landed` is given.
+
+        At *scope* ``"gpu"`` it tells another PE nothing of what came before.
+        """
 
     def landed(self, released: Any, sig: Any, pe: int, i: int, op: str) -> None:
         """A signal has changed word *i* of *sig* on *pe*."""

@@ -167,8 +167,8 @@ def wait_event(ctx: Any, stream: Stream, event: simpy.Event) -> OnStream:
     return steps
 
 
-def barrier(ctx: Any) -> OnStream:
-    """Complete this rank's puts, then wait for all ranks' streams."""
+def barrier(ctx: Any, name: str = "stream") -> OnStream:
+    """Complete this rank's puts, then wait for the streams of all ranks of barrier *name*."""
 
     def steps(stream: Stream) -> Steps:
         begin = ctx.env.now
@@ -176,8 +176,8 @@ def barrier(ctx: Any) -> OnStream:
             if arrival.callbacks is not None:
                 yield arrival
         order = ctx.world.order
-        arrived = order and order.arrive("stream", stream, ctx.rank)
-        cause = yield ctx.world.barriers["stream"].arrive(ctx.rank, stream.state)
+        arrived = order and order.arrive(name, stream, ctx.rank)
+        cause = yield ctx.world.barriers[name].arrive(ctx.rank, stream.state)
         if order:
             order.leave(arrived, stream)
         _note(ctx, stream, "barrier", begin, "barrier_all")

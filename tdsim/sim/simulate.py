@@ -19,7 +19,7 @@ from tdsim.lang import DType, Program, activate
 from tdsim.programs import standard_inputs
 from tdsim.sim.context import HostContext
 from tdsim.sim.failures import reported_at
-from tdsim.sim.hangs import deadlock
+from tdsim.sim.hangs import deadlock, missing_allocation
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.operations import call_end
 from tdsim.sim.sites import Sites
@@ -97,7 +97,7 @@ class _Simulation:
             }
             for _ in range(job.calls)
         ]
-        self.allocations: dict[str, tuple[int, int]] = {}
+        self.allocations: dict[int, dict[str, int]] = {}
         self.ends = [0] * self.world.n_pes
         self.calls_done = [0] * self.world.n_pes
 
@@ -184,15 +184,23 @@ class _Simulation:
                     self.world.order.access(ctx.main, "read", view)
 
     def _compare_allocations(self, ctx: HostContext) -> None:
-        for kind in ("symmetric", "signals"):
-            mine = ctx._next[kind]
-            first, count = self.allocations.setdefault(kind, (ctx.rank, mine))
-            if mine != count:
-                raise ApiError(
-                    f"PE {ctx.rank} made {mine} {kind} allocations and PE {first} made {count}",
-                    self.job.program.name,
-                    "allocate the same on every PE and in every call",
-                )
+        """Allocations are collective: who makes one more than another waits there for it."""
+        mine = {kind: n for kind, n in ctx.allocated.items() if kind != "local"}
+        first = self.allocations.setdefault(ctx.rank, mine)
+        if first != mine:
+            raise ApiError(
+                f"PE {ctx.rank} allocated {_counted(mine)} in a call and {_counted(first)} "
+                "in the first",
+                self.job.program.name,
+                "allocate the same on every PE and in every call",
+            )
+        if len(self.allocations) < self.world.n_pes:
+            return
+        for kind in sorted({kind for made in self.allocations.values() for kind in made}):
+            pes = self.world.owners(kind)
+            made = {pe: self.allocations[pe].get(kind, 0) for pe in pes}
+            if len(set(made.values())) > 1:
+                raise missing_allocation(self.world, kind, made)
 
     def _check_finished(self) -> None:
         streams = [s for gpu in self.world.gpus for s in gpu.streams.values()]
@@ -201,7 +209,7 @@ class _Simulation:
 
     def _check_signal_counts(self) -> None:
         for sig in self.world.signal_arrays:
-            if not sig.added:
+            if not sig.added or not sig.per_call:
                 continue
             for pe, words in enumerate(sig.words):
                 for i, word in enumerate(words):
@@ -212,6 +220,10 @@ class _Simulation:
                             self.job.program.name,
                             "an added-to signal must receive exactly per_call in each call",
                         )
+
+
+def _counted(allocations: Mapping[str, int]) -> str:
+    return " and ".join(f"{n} of {kind}" for kind, n in allocations.items()) or "nothing"
 
 
 @contextmanager

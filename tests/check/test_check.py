@@ -185,7 +185,7 @@ def one_launch(kernel, *extra):
 
 def test_a_wait_that_nobody_ends_is_a_hang_with_the_line_and_the_value():
     result = check(one_launch(wait_for_nobody, lambda ctx: ctx.signals(1)), topology="h800x2")
-    assert (result.verdict, result.exit_code) == ("HANG", 1)
+    assert (result.verdict, result.exit_code) == ("HANG!", 1)
     message = result.findings[0].message
     assert message.startswith("deadlock at ")
     assert "waits for never[0] ge 1" in message
