@@ -27,6 +27,8 @@ from tdsim.topology import Machine, machine
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
 MAX_SHOWN = 5
 """Findings that the text report prints."""
+LAST_EVENTS = 8
+"""Events shown before the end of a run that did not finish."""
 MAX_BYTES = 2 * 2**30
 """Most tensor data, over all ranks and calls, that a functional run may hold."""
 
@@ -164,7 +166,7 @@ def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
         ended = [
             Finding(
                 verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck,
-                story=seen.story.last(),
+                story=seen.story.last(LAST_EVENTS),
             )
         ]  # fmt: skip
     return [*ended, *findings_of(seen, job.seed), *data]
