@@ -13,7 +13,8 @@
     └── ProgramError            a program misbehaved while it ran (exit code 1)
         ├── DeadlockError       verdict HANG, in the simulator
         ├── HangError           verdict HANG, on hardware
-        └── ApiError            verdict API-ERROR
+        ├── ApiError            verdict API-ERROR
+        └── UnmodelledError     verdict UNKNOWN
 
 The fields are in ``args`` and the sentence is made in ``__str__``, so an error survives
 pickling and ``type(e)(*e.args)``.
@@ -157,6 +158,20 @@ class ApiError(ProgramError):
 
     def __str__(self) -> str:
         return _sentence(self.what, self.where, "", self.cure)
+
+
+class UnmodelledError(ProgramError):
+    """A construct that is not modelled, so nothing is claimed about the program."""
+
+    verdict: ClassVar[str] = "UNKNOWN"
+
+    def __init__(self, construct: str, where: str, instead: str = "") -> None:
+        super().__init__(construct, where, instead)
+        self.construct, self.where, self.instead = construct, where, instead
+
+    def __str__(self) -> str:
+        what = f"{self.construct} is not modelled, so nothing is known about this program"
+        return _sentence(what, self.where, "", self.instead)
 
 
 def _with_lines(head: str, lines: Sequence[str]) -> str:

@@ -230,6 +230,9 @@ def _constant(value: Any, place: _Place) -> Any:
         return int(value)
     if isinstance(value, tuple):
         return tuple(_constant(item, place) for item in value)
+    if isinstance(value, lang.Unmodelled):
+        what = f"{place.name}, {value.construct}, has no lowering"
+        raise KernelDefinitionError(place.file, place.line, what, value.instead)
     raise KernelDefinitionError(
         place.file,
         place.line,

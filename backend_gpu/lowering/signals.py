@@ -27,21 +27,24 @@ from .words import END, EventKind, WaitKind
 
 
 @device
-def signal_op(sig, i, value, op, pe):
+def signal_op(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
     stamp(EventKind.SIGNAL_OP, 0, i)
     release_join()
-    update(sig, i, value, op, pe)
+    update(sig, i, value, op, pe, scope)
     stamp(EventKind.SIGNAL_OP, END, i)
 
 
 @device
-def update(sig, i, value, op, pe):
-    """Update a signal on *pe*, releasing what :func:`release_join` has gathered."""
+def update(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
+    """Update a signal on *pe*, releasing what :func:`release_join` has gathered.
+
+    A PE of another node is reached at system scope, which is more than GPU scope.
+    """
     if SINGLE_NODE:
-        update_near(sig, i, value, op, pe)
+        update_near(sig, i, value, op, pe, scope)
     else:
         if pe // PES_PER_NODE == MY_PE // PES_PER_NODE:
-            update_near(sig, i, value, op, pe)
+            update_near(sig, i, value, op, pe, scope)
         else:
             if is_first_thread():
                 fence_system()
@@ -49,13 +52,13 @@ def update(sig, i, value, op, pe):
 
 
 @device
-def update_near(sig, i, value, op, pe):
-    """One release at system scope, through the peer's address: no extern."""
+def update_near(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
+    """One release at *scope*, through the peer's address: no extern."""
     word = on_peer(sig.ptr + i, sig.peers, pe)
     if op == "set":
-        tl.atomic_xchg(word, operand(sig, value, op), sem="release", scope="sys")
+        tl.atomic_xchg(word, operand(sig, value, op), sem="release", scope=scope)
     else:
-        tl.atomic_add(word, operand(sig, value, op), sem="release", scope="sys")
+        tl.atomic_add(word, operand(sig, value, op), sem="release", scope=scope)
 
 
 @device

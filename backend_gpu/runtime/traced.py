@@ -85,13 +85,16 @@ class TracedContext(Context):
         num_stages: int = 3,
         ctas_per_sm: int = 1,
         role: str = "compute",
+        cluster: int = 1,
     ) -> None:
         seen = kernel not in _UNSEEN
         self._roles.setdefault(kernel, role)
         with (
             self._marked("launch", kernel.name, stream, kernel.name) if seen else nullcontext()
         ):
-            super().launch(kernel, grid, args, stream, num_warps, num_stages, ctas_per_sm, role)
+            super().launch(
+                kernel, grid, args, stream, num_warps, num_stages, ctas_per_sm, role, cluster
+            )
 
     def copy(self, dst: View, src: View, stream: torch.cuda.Stream | None = None) -> None:
         with self._marked("copy", f"{src.nbytes} bytes", stream):

@@ -12,25 +12,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
-from tdsim.errors import ProgramError, ShapeError, UsageError
+from tdsim.check.findings import Finding, findings_of
+from tdsim.check.hanging import tell_hangs_apart
+from tdsim.check.happens_before import HappensBefore
+from tdsim.errors import DeadlockError, ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
 from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
+from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
 
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
+MAX_SHOWN = 5
+"""Findings that the text report prints."""
 MAX_BYTES = 2 * 2**30
 """Most tensor data, over all ranks and calls, that a functional run may hold."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is wrong: what kind of verdict, at which seed, and the explanation."""
-
-    verdict: str
-    seed: int
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +59,12 @@ class CheckResult:
             f"({self.calls} calls back to back, {len(self.seeds)} seed(s), skewed ranks, "
             "NaN-filled memory)"
         ]
-        for finding in self.findings:
-            lines.append(f"seed {finding.seed}: {finding.verdict}: {finding.message}")
-            lines.append(f"see it again with --seed {finding.seed}")
+        shown = self.findings[:MAX_SHOWN]
+        lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
+        if len(self.findings) > len(shown):
+            lines.append(f"... and {len(self.findings) - len(shown)} more; --json has them")
+        if shown:
+            lines.append(f"see it again with --seed {shown[0].seed}")
         return "\n".join(lines)
 
 
@@ -92,9 +92,9 @@ def check(
     findings: list[Finding] = []
     for number in range(seed, seed + seeds):
         tried.append(number)
-        found = _try_seed(replace(job, seed=number))
-        if found:
-            findings.append(found)
+        findings = check_seed(replace(job, seed=number))
+        if findings:
+            findings = tell_hangs_apart(replace(job, seed=number), findings)
             break
     return CheckResult(
         kernel=job.program.name,
@@ -146,10 +146,16 @@ def _refuse_large(job: Job, copies: int) -> None:
         )
 
 
-def _try_seed(job: Job) -> Finding | None:
+def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
+    """What one run of *job* shows, the worst first: its end, its order, then its data."""
+    seen = HappensBefore()
+    ended: list[Finding] = []
+    data: list[Finding] = []
     try:
-        run = simulate(job)
-        message = first_difference(job, run)
+        message = first_difference(job, simulate(job, order=seen, sites=sites))
+        if message:
+            data = [Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)]
     except ProgramError as error:
-        return Finding(verdict=error.verdict, seed=job.seed, message=str(error))
-    return Finding(verdict=WRONG_RESULT, seed=job.seed, message=message) if message else None
+        stuck = isinstance(error, DeadlockError)
+        ended = [Finding(verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck)]
+    return [*ended, *findings_of(seen, job.seed), *data]

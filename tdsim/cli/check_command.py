@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from tdsim.check import check
+from tdsim.check.checker import functional_job
+from tdsim.check.minimize import Removal, minimize_sync, sites_of
 from tdsim.cli import options
-from tdsim.cli.output import say, write_json
+from tdsim.cli.output import progress, say, table, write_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser, topology="h800x4")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds from --seed on")
     parser.add_argument("--calls", type=int, default=3, help="calls back to back (default 3)")
+    parser.add_argument(
+        "--minimize-sync",
+        action="store_true",
+        help="leave out each wait, signal, fence and barrier in turn: which are needed?",
+    )
     parser.add_argument("--output", metavar="FILE", help="write the JSON report there")
     parser.set_defaults(run=run)
 
@@ -31,10 +39,40 @@ def run(args: argparse.Namespace) -> int:
         seeds=args.seeds,
         calls=args.calls,
     )
+    report = result.to_json()
+    removals: tuple[Removal, ...] = ()
+    if args.minimize_sync and result.exit_code == 0:
+        removals = _removals(args)
+        report["removals"] = [removal.to_json() for removal in removals]
     if args.output:
-        write_json(result.to_json(), args.output)
+        write_json(report, args.output)
     if args.json:
-        write_json(result.to_json())
-    else:
-        say(result.text())
+        write_json(report)
+        return result.exit_code
+    say(result.text())
+    if removals:
+        _show(removals, args.seeds)
     return result.exit_code
+
+
+def _removals(args: argparse.Namespace) -> tuple[Removal, ...]:
+    job = functional_job(
+        args.kernel, args.topology, options.shape(args, required=False),
+        options.tunables(args), args.dtype, args.calls, args.seed,
+    )  # fmt: skip
+    with progress("leaving out", len(sites_of(job))) as advance:
+        return minimize_sync(job, args.seeds, advance)
+
+
+def _show(removals: tuple[Removal, ...], seeds: int) -> None:
+    table(
+        f"left out one at a time, {seeds} seed(s) each; CLEAN: nothing showed a need for it",
+        ("operation", "reached", "without it", "saves us", "where"),
+        [_row(removal) for removal in removals],
+    )
+
+
+def _row(removal: Removal) -> tuple[str, ...]:
+    saved: Any = "" if removal.saved_ps is None else f"{removal.saved_ps / 1e6:.2f}"
+    site = removal.site
+    return (site.operation, str(removal.times), removal.verdict, saved, site.place)

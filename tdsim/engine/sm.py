@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 SM_UNITS = 32
 """An SM's capacity; a CTA that shares its SM with n - 1 others takes ``SM_UNITS // n``."""
@@ -23,20 +23,31 @@ class Grid:
         self.start = start
 
 
+class Admission(Protocol):
+    """Who comes next, when grids of several streams wait: hardware promises no order."""
+
+    def later(self, call: Callable[[], None]) -> None:
+        """Call *call* some time from now, so that grids of that time meet."""
+
+    def pick(self, count: int) -> int:
+        """Which of *count* waiting grids gets the next slot."""
+
+
 class SmPool:
     """The SMs of one GPU. Grids are admitted in launch order, each CTA to the emptiest SM.
 
-    A CTA that spins keeps its slot: a launch behind it waits, as on the hardware.
+    A CTA that spins keeps its slot: a launch behind it waits, as on the hardware. With an
+    *admission*, grids that wait at one time are admitted in the order that it picks.
     """
 
-    def __init__(self, num_sms: int) -> None:
-        self.num_sms = num_sms
+    def __init__(self, num_sms: int, admission: Admission | None = None) -> None:
+        self.num_sms, self._admission = num_sms, admission
         self.resident = 0
         self.multiplying = 0
         """Resident CTAs that have used the tensor cores; those who count know when."""
         self._used = [0] * num_sms
         self._heap = [(0, sm) for sm in range(num_sms)]
-        self._grids: deque[Grid] = deque()
+        self._grids: list[Grid] = []
 
     @property
     def waiting(self) -> tuple[Grid, ...]:
@@ -46,7 +57,10 @@ class SmPool:
     def submit(self, grid: Grid) -> None:
         """Queue *grid*; ``grid.start(instance, sm)`` is called as each gets its slot."""
         self._grids.append(grid)
-        self._admit()
+        if self._admission is None:
+            self._admit()
+        else:
+            self._admission.later(self._admit)
 
     def release(self, sm: int, cost: int) -> None:
         """Give back the slot of a CTA that ended on *sm*."""
@@ -57,14 +71,14 @@ class SmPool:
 
     def _admit(self) -> None:
         while self._grids:
-            grid = self._grids[0]
-            if grid.next == grid.count:
-                self._grids.popleft()
-                continue
+            chosen = self._admission.pick(len(self._grids)) if self._admission else 0
+            grid = self._grids[chosen]
             sm = self._take(grid.cost)
             if sm is None:
                 return
             grid.next += 1
+            if grid.next == grid.count:
+                del self._grids[chosen]
             grid.start(grid.next - 1, sm)
 
     def _take(self, cost: int) -> int | None:

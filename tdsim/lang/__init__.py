@@ -4,6 +4,8 @@ Kernels import this package and nothing else. Names are Triton's and OpenSHMEM's
 guarantee differs, the operation's docstring says so first.
 """
 
+from typing import Any
+
 from tdsim.lang._seam import OPS, Op, activate
 from tdsim.lang.definition import Function, Kernel, constexpr, function, kernel
 from tdsim.lang.dtypes import (
@@ -17,7 +19,7 @@ from tdsim.lang.dtypes import (
     int32,
     int64,
 )
-from tdsim.lang.host import Context, HostView
+from tdsim.lang.host import Context, HostView, Team
 from tdsim.lang.identity import (
     local_pe,
     my_node,
@@ -79,11 +81,13 @@ from tdsim.lang.tiles import (
     where,
     zeros,
 )
+from tdsim.lang.unmodelled import Unmodelled, unmodelled
 
 __all__ = [
     "OPS", "AllGather", "Arrays", "Context", "DType", "Function", "Gemm", "HostView",
-    "Input", "Kernel", "Op", "Output", "Program", "ReduceScatter", "Step", "Tensor",
-    "Tunable", "activate", "after", "arange", "atomic_add", "barrier_all", "bfloat16",
+    "Input", "Kernel", "Op", "Output", "Program", "ReduceScatter", "Step", "Team", "Tensor",
+    "Tunable", "Unmodelled", "activate", "after", "arange", "atomic_add", "barrier_all",
+    "bfloat16",
     "cast", "cdiv", "constexpr", "dot", "dtype", "exp", "exp2", "fence", "float16",
     "float32", "from_numpy", "full", "function", "getmem", "grid_barrier", "int1",
     "int32", "int64", "kernel", "load", "local_pe", "log", "max", "maximum", "minimum",
@@ -92,3 +96,11 @@ __all__ = [
     "require", "rows", "signal_op", "signal_wait_until", "store", "sum", "symm_at",
     "sync_all", "trans", "where", "zeros",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Names of constructs that are not modelled: UNKNOWN when run, not a misspelling."""
+    found = unmodelled(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

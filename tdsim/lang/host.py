@@ -7,7 +7,7 @@ this interface.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tdsim.lang.definition import Kernel
@@ -38,6 +38,23 @@ class HostView(Protocol):
         """
 
 
+class Team(Protocol):
+    """A subgroup of PEs, which own signals and barriers of their own. Simulator only."""
+
+    my_pe: int
+    """This PE's number in the team."""
+    n_pes: int
+
+    def pe(self, i: int) -> int:
+        """The number in the whole job of member *i*: what kernels are told."""
+
+    def signals(self, count: int, per_call: int = 1) -> Any:
+        """As ``ctx.signals``, collective over the team; no other signal can stand in."""
+
+    def barrier_all(self, stream: Any = None) -> None:
+        """As ``ctx.barrier_all``, for the members of the team."""
+
+
 class Context(Protocol):
     """One rank's handle to its GPU, the symmetric heap and the other ranks."""
 
@@ -64,7 +81,13 @@ class Context(Protocol):
         the main stream after each call. So nothing is reset, and a fast rank's signal of the
         next call can satisfy no wait of this one. ``"set"`` may use values 1 to *per_call*;
         a word that is ``"add"``ed to must receive exactly *per_call* in each call.
+
+        With *per_call* 0 the words are NVSHMEM's plain ones: they start at 0, keep their values
+        from call to call, and whoever owns the protocol resets them or counts on.
         """
+
+    def team(self, pes: Sequence[int]) -> Team:
+        """The team of *pes*, made by each of its members. Simulator only."""
 
     def stream(self, name: str) -> Any:
         """The CUDA stream called *name*; ``"main"`` is the one the call runs on."""
@@ -79,8 +102,20 @@ class Context(Protocol):
         num_stages: int = 3,
         ctas_per_sm: int = 1,
         role: str = "compute",
+        cluster: int = 1,
     ) -> None:
-        """Launch *grid* program instances of *kernel*; *role* names them in traces."""
+        """Launch *grid* program instances of *kernel*; *role* names them in traces.
+
+        A *cluster* of more than one CTA is not modelled: the verdict of a check is UNKNOWN.
+        """
+
+    def replay(self, name: str, capture: Callable[[], None]) -> None:
+        """Launch the graph *name*: what *capture* puts on streams. Simulator only.
+
+        *capture* is called once, in the first call, and nothing runs while it is recorded
+        (``cudaStreamBeginCapture``). Every replay has the arguments of that time: what the
+        host counts stands still, what device memory counts goes on. Allocate outside it.
+        """
 
     def copy(self, dst: Any, src: Any, stream: Any = None) -> None:
         """Copy-engine copy (``cudaMemcpyAsync``); either side may be a reachable peer's."""

@@ -13,6 +13,7 @@ from tdsim.lang._seam import op, reader
 
 View = Any
 _SIGNAL_OPS = ("set", "add")
+_SCOPES = ("sys", "gpu")
 _COMPARES = ("eq", "ne", "gt", "ge", "lt", "le")
 
 
@@ -114,7 +115,7 @@ def quiet() -> None:
 
 
 @op(visible=True)
-def signal_op(sig: Any, i: int, value: int, op: str, pe: int) -> None:
+def signal_op(sig: Any, i: int, value: int, op: str, pe: int, scope: str = "sys") -> None:
     """Update signal *i* on *pe*: *op* is ``"set"`` or ``"add"`` (``nvshmemx_signal_op``).
 
     Stronger than NVSHMEM: a release at system scope after a CTA barrier, so the calling CTA's

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import simpy
@@ -10,10 +11,12 @@ import simpy
 from tdsim.engine.fiber import wait
 from tdsim.engine.stream import Stream
 from tdsim.engine.timeline import Segment
-from tdsim.errors import ApiError, UsageError
+from tdsim.errors import ApiError, UnmodelledError, UsageError
 from tdsim.lang import DType, Kernel
 from tdsim.sim import operations as run
+from tdsim.sim.failures import host_place
 from tdsim.sim.signals import SignalArray
+from tdsim.sim.teams import Team
 from tdsim.sim.tile import View
 from tdsim.sim.world import World
 
@@ -30,11 +33,13 @@ class HostContext:
         self.num_sms = machine.gpu.num_sms
         self.main = world.gpus[rank].stream("main")
         self.last: Segment | None = None
+        self._graphs: dict[str, list[Callable[[], None]]] = {}
+        self._capture: list[Callable[[], None]] | None = None
         self.begin_call()
 
     def begin_call(self) -> None:
         """Allocations of a call are matched to those of the call before, by order."""
-        self._next = {"symmetric": 0, "local": 0, "signals": 0}
+        self.allocated: Counter[str] = Counter()
 
     def symmetric(self, shape: tuple[int, ...], dtype: DType) -> View:
         return self._memory("symmetric", shape, dtype, False)
@@ -43,8 +48,8 @@ class HostContext:
         return self._memory("local", shape, dtype, zero)
 
     def _memory(self, kind: str, shape: tuple[int, ...], dtype: DType, zero: bool) -> View:
-        index = self._next[kind]
-        self._next[kind] += 1
+        index = self.allocated[kind]
+        self.allocated[kind] += 1
         symmetric = kind == "symmetric"
         known = [b for b in self.world.buffers if b.name.startswith(f"{kind}#")]
         if index == len(known):
@@ -60,16 +65,23 @@ class HostContext:
             )
         return buffer.view(self.rank)
 
+    def team(self, pes: Sequence[int]) -> Team:
+        return Team(self, tuple(pes))
+
     def signals(self, count: int, per_call: int = 1) -> SignalArray:
-        index = self._next["signals"]
-        self._next["signals"] += 1
-        arrays = self.world.signal_arrays
-        if index == len(arrays):
-            arrays.append(SignalArray(f"signals#{index}", count, per_call, self.n_pes))
-        found = arrays[index]
+        return self.team_signals(tuple(range(self.n_pes)), count, per_call)
+
+    def team_signals(self, pes: tuple[int, ...], count: int, per_call: int) -> SignalArray:
+        """The next signal array of the team *pes*, which may be all PEs."""
+        kind = "signals"
+        if len(pes) < self.n_pes:
+            kind += f" of team {','.join(map(str, pes))}"
+        index = self.allocated[kind]
+        self.allocated[kind] += 1
+        found = self.world.signal_array(kind, index, count, per_call, pes)
         if (found.count, found.per_call) != (count, per_call):
             raise ApiError(
-                f"signal array {index} has {count} words of {per_call} per call on PE "
+                f"array {index} of {kind} has {count} words of {per_call} per call on PE "
                 f"{self.rank} but {found.count} of {found.per_call} on another",
                 "ctx.signals",
                 "allocate the same signals in the same order on every PE and in every call",
@@ -89,7 +101,10 @@ class HostContext:
         num_stages: int = 3,
         ctas_per_sm: int = 1,
         role: str = "compute",
+        cluster: int = 1,
     ) -> None:
+        if cluster != 1:
+            raise UnmodelledError(f"a cluster of {cluster} CTAs", "ctx.launch")
         shape = grid if isinstance(grid, tuple) else (grid,)
         if len(args) != len(kernel.params) or min(shape) < 1 or not 1 <= ctas_per_sm <= 32:
             raise UsageError(
@@ -126,11 +141,13 @@ class HostContext:
     def signal_op(
         self, sig: SignalArray, i: int, value: int, op: str, pe: int, stream: Any = None
     ) -> None:
-        sig.check_index(i, lambda: "ctx.signal_op")
         if not 0 <= pe < self.n_pes:
             raise ApiError(
                 f"PE {pe} does not exist", "ctx.signal_op", f"PEs are 0 to {self.n_pes - 1}"
             )
+        sig.check_index(i, lambda: "ctx.signal_op", pe)
+        if self._leaves_out("signal_op"):
+            return
         host = self.world.machine.host
         self._spend(host.add_issue_ps if op == "add" else host.issue_ps, "signal")
         self._enqueue(stream, run.signal(self, sig, i, value, op, pe))
@@ -139,30 +156,73 @@ class HostContext:
         self, sig: SignalArray, i: int, cmp: str, value: int, stream: Any = None
     ) -> None:
         sig.check_index(i, lambda: "ctx.signal_wait_until")
+        if self._leaves_out("signal_wait_until"):
+            return
         self._spend(self.world.machine.host.issue_ps, "wait")
         self._enqueue(stream, run.wait_until(self, sig, i, cmp, value))
 
     def fork(self, stream: Stream, of: Stream | None = None) -> None:
-        self._order(of or self.main, stream)
+        if not self._leaves_out("fork"):
+            self._order(of or self.main, stream)
 
     def join(self, stream: Stream, into: Stream | None = None) -> None:
-        self._order(stream, into or self.main)
+        if not self._leaves_out("join"):
+            self._order(stream, into or self.main)
+
+    def _leaves_out(self, operation: str) -> bool:
+        """Whether this run is to go without the ordering operation that is due now."""
+        sites = self.world.sites
+        return sites is not None and sites.leaves_out(operation, host_place())
 
     def _order(self, first: Stream, then: Stream) -> None:
         """*then* waits for what *first* holds now; nothing to do if that is complete."""
-        if first.idle:
+        if self._capture is not None:
+            self._capture.append(lambda: self._order(first, then))
+            return
+        if first.idle and self.world.order is None:
             if first.state is not None and then.idle:
                 then.state = first.state
             return
         event = simpy.Event(self.env)
-        self._enqueue(first, run.record(first, event))
-        self._enqueue(then, run.wait_event(then, event))
+        self._enqueue(first, run.record(self, first, event))
+        self._enqueue(then, run.wait_event(self, then, event))
 
     def barrier_all(self, stream: Stream | None = None) -> None:
+        if self._leaves_out("barrier_all"):
+            return
         self._spend(self.world.machine.host.launch_ps, "barrier")
         self._enqueue(stream, run.barrier(self))
 
-    def _enqueue(self, stream: Stream | None, operation: Any) -> None:
+    def team_barrier(self, pes: tuple[int, ...], stream: Stream | None) -> None:
+        self._spend(self.world.machine.host.launch_ps, "barrier")
+        self._enqueue(stream, run.barrier(self, self.world.team_barrier(pes)))
+
+    def replay(self, name: str, capture: Callable[[], None]) -> None:
+        if self._capture is not None:
+            raise ApiError(f"graph {name} inside another", "ctx.replay", "replay it outside")
+        graph = self._graphs.get(name)
+        if graph is None:
+            graph = self._graphs[name] = self._capture = []
+            try:
+                capture()
+            finally:
+                self._capture = None
+        self._spend(self.world.machine.host.launch_ps, f"graph {name}")
+        for again in graph:
+            again()
+
+    def fill(self, steps: Any) -> None:
+        """Queue what a call finds in memory: on the main stream, in no time."""
+        order = self.world.order
+        if order is not None:
+            steps = run.observed(steps, order, self.main, self.rank, "what a call is given")
+        self.main.enqueue(steps)
+
+    def _enqueue(self, stream: Stream | None, operation: Any, place: str = "") -> None:
+        place = place or (host_place() if self.world.order is not None else "")
+        if self._capture is not None:
+            self._capture.append(lambda: self._enqueue(stream, operation, place))
+            return
         chosen = stream or self.main
         host = self.last
 
@@ -171,9 +231,15 @@ class HostContext:
                 chosen.state = host
             return operation(chosen)
 
-        chosen.enqueue(steps)
+        order = self.world.order
+        if order is None:
+            chosen.enqueue(steps)
+        else:
+            chosen.enqueue(run.observed(steps, order, chosen, self.rank, place))
 
     def _spend(self, ps: int, what: str) -> None:
+        if self._capture is not None:
+            return
         begin = self.env.now
         wait(self.env.timeout(ps))
         self.last = Segment("host", self.rank, "host", begin, self.env.now, self.last, what)

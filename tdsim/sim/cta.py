@@ -18,6 +18,8 @@ class Cta(TileOps, RemoteOps):
 
     def __init__(self, launch: Any, index: int, sm: int) -> None:
         super().__init__(launch, index, sm)
+        if self.world.order is not None:
+            self.world.order.cta_begins(self)
         self.fiber = Fiber(self.env, self._body, self._enter)
 
     def _enter(self) -> None:
@@ -32,6 +34,11 @@ class Cta(TileOps, RemoteOps):
     def call(self, function: Function, args: Any, kwargs: Any) -> Any:
         """Run a helper of the kernel."""
         return prepare(function, self.world.functional)(*args, **kwargs)
+
+    def leaves_out(self, operation: str) -> bool:
+        """Whether this run is to go without the synchronising operation that is due now."""
+        sites = self.world.sites
+        return sites is not None and sites.leaves_out(operation, self.here())
 
     def program_id(self, axis: int) -> int:
         coordinate: int = self.launch.position(self.index, axis)

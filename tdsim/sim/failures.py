@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tdsim.errors import ApiError, TdsimError, UnknownNameError, UsageError
+from tdsim.errors import ApiError, TdsimError, UnknownNameError, UnmodelledError, UsageError
 
 _OWN = Path(__file__).resolve().parents[1]
 
@@ -20,7 +21,7 @@ def reported_at(who: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ApiError, UsageError) as error:
+    except (ApiError, UnmodelledError, UsageError) as error:
         place = _place(error)
         if isinstance(error, UnknownNameError) or place is None or _is_line(error.where):
             raise
@@ -43,3 +44,11 @@ def _place(error: Exception) -> str | None:
         if not Path(frame.filename).resolve().is_relative_to(_OWN):
             return f"{frame.filename}:{frame.lineno}"
     return None
+
+
+def host_place() -> str:
+    """``file:line`` of the host code that runs now."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith("tdsim.sim.") and frame.f_back:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

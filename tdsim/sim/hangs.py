@@ -20,7 +20,12 @@ _WRITERS = {"signal_op", "putmem_signal", "putmem_signal_nbi", "grid_barrier"}
 def deadlock(world: Any) -> DeadlockError:
     """The error for a run whose queue is empty although its calls are not complete."""
     blocked = list(_blocked(world))
-    notes = [*_cycle(blocked), *_without_a_slot(world), *_missing_at_barriers(world)]
+    notes = [
+        *_cycle(blocked),
+        *_without_a_slot(world),
+        *_missing_at_barriers(world),
+        *_different_launches(world),
+    ]
     groups: dict[Any, list[Any]] = {}
     for waiter, launch in blocked:
         key = (waiter.pe, id(launch), str(waiter.line), waiter.sig.name)
@@ -29,6 +34,19 @@ def deadlock(world: Any) -> DeadlockError:
         groups.setdefault(key, []).append(line)
     count = sum(map(len, groups.values()))
     return DeadlockError(world.env.now, _grouped(groups), count, notes)
+
+
+def missing_allocation(world: Any, kind: str, made: dict[int, int]) -> DeadlockError:
+    """The error for an allocation of *kind* that only some make; *made*: how many by rank."""
+    least = min(made.values())
+    there = [str(rank) for rank in sorted(made) if made[rank] > least]
+    missing = [str(rank) for rank in sorted(made) if made[rank] == least]
+    line = f"PE {', '.join(there)}: in ctx.{kind}, allocation {least} of the call"
+    note = (
+        f"PE {', '.join(missing)} never makes it; allocations are collective: make the same on "
+        "every PE, or allocate for a team"
+    )
+    return DeadlockError(world.env.now, [line], len(there), [note])
 
 
 def _grouped(groups: dict[Any, list[Any]]) -> list[str]:
@@ -54,8 +72,27 @@ def _without_a_slot(world: Any) -> Iterator[str]:
 def _missing_at_barriers(world: Any) -> Iterator[str]:
     for barrier in world.barriers.values():
         if barrier.arrived:
-            missing = [str(pe) for pe in range(world.n_pes) if pe not in barrier.arrived]
+            missing = [str(pe) for pe in barrier.pes if pe not in barrier.arrived]
             yield f"{barrier.name}: PE {', '.join(missing)} has not arrived"
+
+
+def _different_launches(world: Any) -> Iterator[str]:
+    """Kernels that PEs launched with different grids, or that some have not launched."""
+    launched: dict[str, dict[int, list[Any]]] = {}
+    for launch in world.launches:
+        by_rank = launched.setdefault(launch.kernel.name, {})
+        by_rank.setdefault(launch.rank, []).append(launch.grid)
+    for name, by_rank in launched.items():
+        least = min(map(len, by_rank.values()))
+        for grids in zip(*(by_rank[rank][:least] for rank in sorted(by_rank)), strict=True):
+            if len(set(grids)) > 1:
+                pairs = zip(sorted(by_rank), grids, strict=True)
+                shown = ", ".join(f"{list(grid)} on PE {rank}" for rank, grid in pairs)
+                yield f"{name} has different grids: {shown}"
+                break
+        missing = [str(rank) for rank in range(world.n_pes) if rank not in by_rank]
+        if 0 < len(missing) < len(by_rank):
+            yield f"{name}: PE {', '.join(missing)} has not launched it"
 
 
 def _blocked(world: Any) -> Iterator[tuple[Waiter, Any]]:
@@ -77,9 +114,9 @@ def _in_barriers(world: Any) -> Iterator[tuple[Any, str]]:
             if cta.blocked_on is None:
                 line = world.place(launch.kernel, cta.fiber.frame)
                 yield (id(launch), line), f"{cta.name} at {line}: waits for the other PEs"
-    barrier = world.barriers["stream"]
-    for rank in barrier.arrived:
-        yield (barrier.name, rank), f"PE {rank}: waits in {barrier.name}"
+    for key, barrier in world.barriers.items():
+        for rank in barrier.arrived if key != "device" else ():
+            yield (barrier.name, rank), f"PE {rank}: waits in {barrier.name}"
 
 
 def _cycle(blocked: list[tuple[Waiter, Any]]) -> list[str]:

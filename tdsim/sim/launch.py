@@ -25,10 +25,10 @@ class Launch:
         args: tuple[Any, ...],
         ctas_per_sm: int,
         role: str,
-        cause: Segment | None,
+        stream: Any,
     ) -> None:
         self.world, self.rank, self.kernel = world, rank, kernel
-        self.grid, self.args, self.role, self.cause = grid, args, role, cause
+        self.grid, self.args, self.role, self.cause = grid, args, role, stream.state
         self.count = 1
         for n in grid:
             self.count *= n
@@ -38,12 +38,14 @@ class Launch:
         self.own_role: Counter[int] = Counter()
         """The part of it that is the launch's role, not puts and gets."""
         self.waited = 0
-        self.last: Segment | None = cause
+        self.last: Segment | None = self.cause
         self.ctas: dict[int, Cta] = {}
         self._left = self.count
         self._cost = Grid(1, ctas_per_sm, self._start, "").cost
         label = f"PE {rank} {kernel.name}"
         world.launches.append(self)
+        if world.order is not None:
+            world.order.launch_begins(self, stream)
         world.gpus[rank].sms.submit(Grid(self.count, ctas_per_sm, self._start, label))
 
     def _start(self, index: int, sm: int) -> None:
@@ -58,6 +60,8 @@ class Launch:
     def finished(self, cta: Cta) -> None:
         """Take back the slot of *cta*; the last one ends the launch."""
         del self.ctas[cta.index]
+        if self.world.order is not None:
+            self.world.order.cta_ends(cta)
         if cta.last is not None and (self.last is None or cta.last.end >= self.last.end):
             self.last = cta.last
         left = [d for d in cta.outstanding if not d.arrived.triggered]

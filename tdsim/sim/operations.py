@@ -13,11 +13,25 @@ import simpy
 
 from tdsim.engine.stream import Stream
 from tdsim.engine.timeline import Segment
+from tdsim.sim.hooks import OrderListener
 from tdsim.sim.launch import Launch
 from tdsim.sim.signals import Waiter
 
 Steps = Generator[simpy.Event, Any, None]
 OnStream = Callable[[Stream], Steps]
+
+
+def observed(
+    steps: Callable[[], Steps], order: OrderListener, stream: Stream, rank: int, place: str
+) -> Callable[[], Steps]:
+    """*steps* between the calls that tell *order* of a stream's operation."""
+
+    def told() -> Steps:
+        order.stream_begins(stream, rank, place)
+        yield from steps()
+        order.stream_ends(stream)
+
+    return told
 
 
 def _note(
@@ -46,9 +60,7 @@ def launch(
             max(host.kernel_gap_ps, host.launch_latency_ps - (begin - enqueued))
         )
         _note(ctx, stream, "launch", begin, kernel.name)
-        started = Launch(
-            ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream.state
-        )
+        started = Launch(ctx.world, ctx.rank, kernel, grid, args, ctas_per_sm, role, stream)
         stream.leave_queue()
         yield started.done
         stream.state = started.last
@@ -62,6 +74,9 @@ def copy(ctx: Any, dst: Any, src: Any) -> OnStream:
     def steps(stream: Stream) -> Steps:
         world, gpu = ctx.world, ctx.world.machine.gpu
         begin = ctx.env.now
+        if world.order is not None:
+            world.order.access(stream, "read", src)
+            world.order.access(stream, "write", dst)
         engines = world.gpus[ctx.rank].copy_engines
         engine = yield from engines.acquire()
         stream.leave_queue()
@@ -90,11 +105,14 @@ def signal(ctx: Any, sig: Any, i: int, value: int, op: str, pe: int) -> OnStream
         _note(ctx, stream, "signal", begin, f"{sig.name}[{i}] on PE {pe}")
         cause, name = stream.state, f"PE {ctx.rank} stream {stream.name}"
         word = sig.word_of(ctx.rank, value) if op == "set" else value
-        route = world.machine.route(ctx.rank, pe)
+        route, order = world.machine.route(ctx.rank, pe), world.order
+        released = order and order.release(stream, pe)
 
         def land(_: Any) -> None:
             world.signalled(cause, ctx.rank, f"stream {stream.name}", pe, sig, i)
             sig.update(pe, i, word, op, name, cause)
+            if order:
+                order.landed(released, sig, pe, i, op)
 
         gates = world.under_way(ctx.rank, non_blocking=False)
         world.deliver(None, route.latency_ps + world.jitter(route.ordered), gates, land)
@@ -115,16 +133,20 @@ def wait_until(ctx: Any, sig: Any, i: int, cmp: str, value: int) -> OnStream:
             ctx.world.stream_waits[key] = Waiter(name, ctx.rank, sig, i, cmp, value, None)
             cause = yield sig.wait(ctx.env, ctx.rank, i, cmp, word)
             del ctx.world.stream_waits[key]
+        if ctx.world.order is not None:
+            ctx.world.order.acquire(stream, sig, ctx.rank, i, cmp, word)
         yield ctx.env.timeout(ctx.world.machine.host.stream_wait_ps)
         _note(ctx, stream, "wait", begin, f"{sig.name}[{i}]", cause)
 
     return steps
 
 
-def record(stream: Stream, event: simpy.Event) -> OnStream:
+def record(ctx: Any, stream: Stream, event: simpy.Event) -> OnStream:
     """Let *event* happen with the stream's timeline as its value."""
 
     def steps(_: Stream) -> Steps:
+        if ctx.world.order is not None:
+            ctx.world.order.record(event, stream)
         event.succeed(stream.state)
         return
         yield  # makes this a generator, as every operation is
@@ -132,26 +154,32 @@ def record(stream: Stream, event: simpy.Event) -> OnStream:
     return steps
 
 
-def wait_event(stream: Stream, event: simpy.Event) -> OnStream:
+def wait_event(ctx: Any, stream: Stream, event: simpy.Event) -> OnStream:
     """Hold *stream* until *event*, whose value is the timeline it waited for."""
 
     def steps(_: Stream) -> Steps:
         other = event.value if event.callbacks is None else (yield event)
         if other is not None and (stream.state is None or stream.state.end < other.end):
             stream.state = other
+        if ctx.world.order is not None:
+            ctx.world.order.wait_event(event, stream)
 
     return steps
 
 
-def barrier(ctx: Any) -> OnStream:
-    """Complete this rank's puts, then wait for all ranks' streams."""
+def barrier(ctx: Any, name: str = "stream") -> OnStream:
+    """Complete this rank's puts, then wait for the streams of all ranks of barrier *name*."""
 
     def steps(stream: Stream) -> Steps:
         begin = ctx.env.now
         for arrival in ctx.world.under_way(ctx.rank, non_blocking=True):
             if arrival.callbacks is not None:
                 yield arrival
-        cause = yield ctx.world.barriers["stream"].arrive(ctx.rank, stream.state)
+        order = ctx.world.order
+        arrived = order and order.arrive(name, stream, ctx.rank)
+        cause = yield ctx.world.barriers[name].arrive(ctx.rank, stream.state)
+        if order:
+            order.leave(arrived, stream)
         _note(ctx, stream, "barrier", begin, "barrier_all")
         if cause is not None:
             stream.state = cause

@@ -10,20 +10,12 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
+from tdsim.sim.delivery import Delivery, check_copy, storing
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
 MAX_REMEMBERED = 32
 """Deliveries a CTA keeps before it looks which have arrived."""
-
-
-class Delivery:
-    """Data or a signal on its way to *pe*; *arrived* happens when it is visible there."""
-
-    __slots__ = ("arrived", "blocking", "pe")
-
-    def __init__(self, env: simpy.Environment, pe: int, blocking: bool) -> None:
-        self.arrived, self.pe, self.blocking = simpy.Event(env), pe, blocking
 
 
 class RemoteOps(CtaClock):
@@ -47,9 +39,11 @@ class RemoteOps(CtaClock):
 
     def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
         self._check_pe(pe)
-        self._check_copy("puts to", dst, src, dst, src)
+        check_copy(self, "puts to", dst, src, dst, src)
         if signal is not None:
-            signal[0].check_index(signal[1], self.here)
+            signal[0].check_index(signal[1], self.here, pe)
+            if self.leaves_out("putmem_signal"):
+                signal = None
         self.flush()
         self.world.puts += 1
         self.clock += (
@@ -58,11 +52,15 @@ class RemoteOps(CtaClock):
             else 0
         )
         data = src.data.copy() if blocking and src.data is not None else None
+        route = self.world.machine.route(self.rank, pe)
         delivery = Delivery(self.env, pe, blocking)
-        gates = self._fences(pe)
+        gates = self._before_put(pe, route.ordered)
         begin, target = self.env.now, dst.at(pe)
+        order = self.world.order
+        released = order and order.put(
+            self, target, src, blocking, signal is not None, route.ordered
+        )
         issued, rank, name = self.last, self.rank, self.name
-        route = self.world.machine.route(rank, pe)
         if signal is not None:
             signal = (*signal[:2], signal[0].word_of(rank, signal[2]), *signal[2:])
 
@@ -77,6 +75,8 @@ class RemoteOps(CtaClock):
                 sig, i, word, value, op = signal
                 self.world.signalled(link, rank, f"to PE {pe}", pe, sig, i)
                 sig.update(pe, i, word if op == "set" else value, op, name, link)
+                if order:
+                    order.landed(released, sig, pe, i, op)
             delivery.arrived.succeed()
 
         sent = self.world.transfer(src.nbytes, rank, pe, self._copy_cap())
@@ -104,7 +104,7 @@ class RemoteOps(CtaClock):
 
     def get(self, dst: View, src: View, pe: int) -> None:
         self._check_pe(pe)
-        self._check_copy("gets from", src, dst, dst, src)
+        check_copy(self, "gets from", src, dst, dst, src)
         self.flush()
         source = src.at(pe)
         got = self.world.transfer(src.nbytes, pe, self.rank, self._copy_cap())
@@ -112,6 +112,9 @@ class RemoteOps(CtaClock):
         route = self.world.machine.route(self.rank, pe)
         self.clock += 2 * route.latency_ps
         self.flush()
+        if self.world.order is not None:
+            self.world.order.access(self, "read", source)
+            self.world.order.access(self, "write", dst)
         if dst.data is not None:
             dst.data[...] = source.data
 
@@ -128,7 +131,7 @@ class RemoteOps(CtaClock):
             delivery = Delivery(self.env, pe, True)
             self._remember(delivery)
             latency = self.world.machine.route(self.rank, pe).latency_ps
-            self.world.deliver(sent, latency, (), _storing(stores, delivery))
+            self.world.deliver(sent, latency, (), storing(stores, delivery))
         self.reads, self.writes = {}, {}
         for event in events:
             if event.callbacks is not None:
@@ -143,41 +146,64 @@ class RemoteOps(CtaClock):
 
     def fence(self) -> None:
         self.flush()
+        if self.leaves_out("fence"):
+            return
         self.fenced = tuple(d for d in self.outstanding if not d.arrived.triggered)
+        if self.world.order is not None:
+            self.world.order.fence(self)
 
     def quiet(self) -> None:
         self.flush()
+        if self.leaves_out("quiet"):
+            return
         begin = self.env.now
         for delivery in self.outstanding:
             if delivery.arrived.callbacks is not None:
                 wait(delivery.arrived)
         self.outstanding = []
+        if self.world.order is not None:
+            self.world.order.quiet(self)
         self.waited("wait", begin, None, "quiet")
 
-    def signal_op(self, sig: SignalArray, i: int, value: int, op: str, pe: int) -> None:
+    def signal_op(
+        self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
+    ) -> None:
         self._check_pe(pe)
-        sig.check_index(i, self.here)
+        sig.check_index(i, self.here, pe)
+        if not self.leaves_out("signal_op"):
+            self._signal(sig, i, value, op, pe, scope)
+
+    def _signal(
+        self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
+    ) -> None:
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
-        gates = tuple(
-            d.arrived
-            for d in self.outstanding
-            if (d.blocking or (d.pe == pe and d in self.fenced)) and not d.arrived.triggered
-        )
+        route = self.world.machine.route(self.rank, pe)
+        gates = self._before_signal(pe, route.ordered)
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
-        route = self.world.machine.route(self.rank, pe)
+        order = self.world.order
+        released = order and order.release(self, pe, scope)
+        if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
+            gates = (*gates, self.launch.done)
 
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
             sig.update(pe, i, word, op, name, cause)
+            if order:
+                order.landed(released, sig, pe, i, op)
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
         self.world.deliver(None, delay, gates, land)
 
     def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
-        sig.check_index(i, self.here)
+        sig.check_index(i, self.here, self.rank)
+        if not self.leaves_out("signal_wait_until"):
+            self._wait_until(sig, i, cmp, value)
+        return 0
+
+    def _wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> None:
         self.settle()
         rank = self.rank
         word = sig.word_of(rank, value)
@@ -193,7 +219,8 @@ class RemoteOps(CtaClock):
             self.blocked_on = None
             if self.env.now > begin:
                 self.waited("wait", begin, cause, sig.label(i))
-        return 0
+        if self.world.order is not None:
+            self.world.order.acquire(self, sig, rank, i, cmp, word)
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()
@@ -212,21 +239,31 @@ class RemoteOps(CtaClock):
                 self.here(),
                 "check the index",
             )
+        if self.world.order is not None:
+            self.world.order.access(self, "atomic", view, offset, (1,) * len(offset))
         old: int = self.world.add_to(view, offset, int(value))
         return old
 
     def sync_all(self) -> None:
         self.flush()
+        if self.leaves_out("sync_all"):
+            return
         begin = self.env.now
+        order = self.world.order
+        arrived = order and order.arrive("device", self, self.rank)
         cause = wait(self.world.barriers["device"].arrive(self.rank, self.last))
+        if order:
+            order.leave(arrived, self)
         self.waited("barrier", begin, cause, "sync_all")
 
     def grid_barrier(self, sig: SignalArray, i: int) -> None:
         total = 1
         for n in self.launch.grid:
             total *= n
-        self.signal_op(sig, i, 1, "add", self.rank)
-        self.signal_wait_until(sig, i, "ge", total)
+        sig.check_index(i, self.here, self.rank)
+        self._signal(sig, i, 1, "add", self.rank)
+        if not self.leaves_out("grid_barrier"):
+            self._wait_until(sig, i, "ge", total)
 
     def _check_pe(self, pe: int) -> None:
         if not 0 <= pe < self.world.n_pes:
@@ -236,37 +273,19 @@ class RemoteOps(CtaClock):
                 f"PEs are 0 to {self.world.n_pes - 1}",
             )
 
-    def _check_copy(self, verb: str, remote: View, local: View, dst: View, src: View) -> None:
-        if not remote.buffer.symmetric:
-            raise ApiError(
-                f"{self.name} {verb} {remote}, which is not symmetric",
-                self.here(),
-                "allocate it with ctx.symmetric, or declare it symmetric=True",
-            )
-        for view in (remote, local):
-            if view.pe != self.rank:
-                raise ApiError(
-                    f"{self.name} {verb} another PE through {view}, not its own memory",
-                    self.here(),
-                    "name this PE's view and the other PE by number: the call translates",
-                )
-        if dst.shape != src.shape or dst.dtype != src.dtype:
-            raise ApiError(
-                f"{self.name} copies {src.dtype.short}{list(src.shape)} into "
-                f"{dst.dtype.short}{list(dst.shape)}",
-                self.here(),
-                "give two views of one shape and dtype",
-            )
+    def _before_put(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+        """Arrivals that a put to *pe* may not overtake: fenced ones, all on an ordered path.
 
-    def _fences(self, pe: int) -> tuple[simpy.Event, ...]:
-        return tuple(d.arrived for d in self.fenced if d.pe == pe and not d.arrived.triggered)
+        Without data the order of arrival is left to the bytes: nobody could tell.
+        """
+        earlier = self.outstanding if ordered and self.world.functional else self.fenced
+        return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
 
-
-def _storing(stores: list[Any], delivery: Delivery) -> Any:
-    def land(_: Any) -> None:
-        for view, offsets, values in stores:
-            if values is not None and view.data is not None:
-                view.write(offsets, values)
-        delivery.arrived.succeed()
-
-    return land
+    def _before_signal(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+        """Arrivals that a signal to *pe* may not overtake: all blocking puts are among them."""
+        earlier = set(self._before_put(pe, ordered))
+        return tuple(
+            d.arrived
+            for d in self.outstanding
+            if not d.arrived.triggered and (d.blocking or d.arrived in earlier)
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import simpy
@@ -26,11 +26,15 @@ STAYS_TRUE = ("ge", "gt")
 class SignalArray:
     """*count* words on each PE; in a call, word = epoch * per_call + value.
 
-    *epoch* is per PE, because a fast PE may be a call ahead of a slow one.
+    *epoch* is per PE, because a fast PE may be a call ahead of a slow one. Only the PEs *pes*
+    (all, unless a team owns it) have the words.
     """
 
-    def __init__(self, name: str, count: int, per_call: int, n_pes: int) -> None:
+    def __init__(
+        self, name: str, count: int, per_call: int, n_pes: int, pes: Sequence[int] = ()
+    ) -> None:
         self.name, self.count, self.per_call = name, count, per_call
+        self.pes = pes or range(n_pes)
         self.words = [[0] * count for _ in range(n_pes)]
         self.epoch = [0] * n_pes
         self.added = False
@@ -39,7 +43,13 @@ class SignalArray:
         self._labels: dict[int, str] = {}
         self._waiting: dict[tuple[int, int], list[tuple[str, int, simpy.Event]]] = {}
 
-    def check_index(self, i: int, where: Callable[[], str]) -> None:
+    def check_index(self, i: int, where: Callable[[], str], pe: int | None = None) -> None:
+        if pe is not None and pe not in self.pes:
+            raise ApiError(
+                f"{self.name} belongs to a team without PE {pe}",
+                where(),
+                f"name one of PE {', '.join(map(str, self.pes))}",
+            )
         if not 0 <= i < self.count:
             raise ApiError(
                 f"signal index {i} of {self.name} is out of range",

@@ -19,9 +19,10 @@ from tdsim.lang import DType, Program, activate
 from tdsim.programs import standard_inputs
 from tdsim.sim.context import HostContext
 from tdsim.sim.failures import reported_at
-from tdsim.sim.hangs import deadlock
-from tdsim.sim.hooks import Listener
+from tdsim.sim.hangs import deadlock, missing_allocation
+from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.operations import call_end
+from tdsim.sim.sites import Sites
 from tdsim.sim.tile import Buffer
 from tdsim.sim.world import World
 from tdsim.topology import Machine
@@ -62,9 +63,15 @@ class Run:
     outputs: list[dict[str, list[Any]]]
 
 
-def simulate(job: Job, listeners: tuple[Listener, ...] = ()) -> Run:
+def simulate(
+    job: Job,
+    listeners: tuple[Listener, ...] = (),
+    order: OrderListener | None = None,
+    sites: Sites | None = None,
+) -> Run:
     """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
-    return _Simulation(job, listeners).run()
+    world = World(job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites)
+    return _Simulation(job, world).run()
 
 
 def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
@@ -75,9 +82,8 @@ def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
 
 
 class _Simulation:
-    def __init__(self, job: Job, listeners: tuple[Listener, ...]) -> None:
-        self.job = job
-        self.world = World(job.machine, job.functional, job.seed, listeners, job.slowdown)
+    def __init__(self, job: Job, world: World) -> None:
+        self.job, self.world = job, world
         self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
         self.inputs = (
@@ -91,7 +97,7 @@ class _Simulation:
             }
             for _ in range(job.calls)
         ]
-        self.allocations: dict[str, tuple[int, int]] = {}
+        self.allocations: dict[int, dict[str, int]] = {}
         self.ends = [0] * self.world.n_pes
         self.calls_done = [0] * self.world.n_pes
 
@@ -140,7 +146,7 @@ class _Simulation:
             if delay:
                 ctx._spend(delay, "late start")
             if job.functional:
-                ctx.main.enqueue(self._begin_call(ctx, call))
+                ctx.fill(self._begin_call(ctx, call))
             ctx.begin_call()
             with reported_at(f"host program {job.program.name} on PE {ctx.rank}"):
                 job.program.host(ctx, **views, **job.tunables)
@@ -157,6 +163,10 @@ class _Simulation:
                     array[...] = self.inputs[call][name][ctx.rank]
                 elif not buffer.symmetric:  # peers may already write a symmetric output
                     array[...] = np.nan
+                else:
+                    continue
+                if self.world.order is not None:
+                    self.world.order.access(ctx.main, "write", buffer.view(ctx.rank))
             return
             yield  # a stream operation is a generator
 
@@ -169,17 +179,28 @@ class _Simulation:
             for name in self.outputs[call]:
                 array = self.tensors[name].arrays[ctx.rank]  # type: ignore[index]
                 self.outputs[call][name][ctx.rank] = array.copy()
+                if self.world.order is not None:
+                    view = self.tensors[name].view(ctx.rank)
+                    self.world.order.access(ctx.main, "read", view)
 
     def _compare_allocations(self, ctx: HostContext) -> None:
-        for kind in ("symmetric", "signals"):
-            mine = ctx._next[kind]
-            first, count = self.allocations.setdefault(kind, (ctx.rank, mine))
-            if mine != count:
-                raise ApiError(
-                    f"PE {ctx.rank} made {mine} {kind} allocations and PE {first} made {count}",
-                    self.job.program.name,
-                    "allocate the same on every PE and in every call",
-                )
+        """Allocations are collective: who makes one more than another waits there for it."""
+        mine = {kind: n for kind, n in ctx.allocated.items() if kind != "local"}
+        first = self.allocations.setdefault(ctx.rank, mine)
+        if first != mine:
+            raise ApiError(
+                f"PE {ctx.rank} allocated {_counted(mine)} in a call and {_counted(first)} "
+                "in the first",
+                self.job.program.name,
+                "allocate the same on every PE and in every call",
+            )
+        if len(self.allocations) < self.world.n_pes:
+            return
+        for kind in sorted({kind for made in self.allocations.values() for kind in made}):
+            pes = self.world.owners(kind)
+            made = {pe: self.allocations[pe].get(kind, 0) for pe in pes}
+            if len(set(made.values())) > 1:
+                raise missing_allocation(self.world, kind, made)
 
     def _check_finished(self) -> None:
         streams = [s for gpu in self.world.gpus for s in gpu.streams.values()]
@@ -188,7 +209,7 @@ class _Simulation:
 
     def _check_signal_counts(self) -> None:
         for sig in self.world.signal_arrays:
-            if not sig.added:
+            if not sig.added or not sig.per_call:
                 continue
             for pe, words in enumerate(sig.words):
                 for i, word in enumerate(words):
@@ -199,6 +220,10 @@ class _Simulation:
                             self.job.program.name,
                             "an added-to signal must receive exactly per_call in each call",
                         )
+
+
+def _counted(allocations: Mapping[str, int]) -> str:
+    return " and ".join(f"{n} of {kind}" for kind, n in allocations.items()) or "nothing"
 
 
 @contextmanager

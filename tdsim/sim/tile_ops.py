@@ -24,8 +24,8 @@ class TileOps(CtaClock):
         else:
             self.reads[view.pe] = self.reads.get(view.pe, 0) + nbytes
         data = view.read(offsets, shape) if view.buffer.arrays is not None else None
-        if self.world.observes_memory:
-            self.world.access(self, "read", view, offsets, shape)
+        if self.world.order is not None:
+            self.world.order.access(self, "read", view, offsets, shape)
         return Tile(shape, dtype, data, view)
 
     def store(self, view: View, offsets: tuple[int, ...], tile: Any) -> None:
@@ -40,8 +40,8 @@ class TileOps(CtaClock):
             )
         nbytes = _inside(view, offsets, tile.shape) * view.buffer.dtype.itemsize
         self.world.tiles += 1
-        if self.world.observes_memory:
-            self.world.access(self, "write", view, offsets, tile.shape)
+        if self.world.order is not None:
+            self.world.order.access(self, "write", view, offsets, tile.shape)
         if view.pe != self.rank:
             write = self.writes.setdefault(view.pe, [0, []])
             write[0] += nbytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,15 @@ import simpy
 
 from tdsim.engine.events import EventLoop
 from tdsim.engine.network import Network
-from tdsim.engine.sm import SmPool
+from tdsim.engine.sm import Admission, SmPool
 from tdsim.engine.stream import Connection, CopyEngines, Stream
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
 from tdsim.sim.cost import Costs
-from tdsim.sim.hooks import Listener
+from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
+from tdsim.sim.sites import Sites
 from tdsim.sim.tile import Buffer, View
 from tdsim.topology import Machine
 from tdsim.units import us
@@ -31,9 +32,11 @@ MAX_JITTER_PS = us(20)
 class Gpu:
     """One rank's device: SMs, copy engines, streams."""
 
-    def __init__(self, env: EventLoop, machine: Machine) -> None:
+    def __init__(
+        self, env: EventLoop, machine: Machine, admission: Admission | None = None
+    ) -> None:
         self.env = env
-        self.sms = SmPool(machine.gpu.num_sms)
+        self.sms = SmPool(machine.gpu.num_sms, admission)
         self.copy_engines = CopyEngines(env, machine.gpu.copy_engines)
         self.streams: dict[str, Stream] = {}
         self._connections = [Connection() for _ in range(machine.host.connections)]
@@ -47,11 +50,24 @@ class Gpu:
         return found
 
 
-class Barrier:
-    """All ranks arrive, then all leave, *cost_ps* after the last."""
+class AnyOrder:
+    """Admits waiting grids in any order, as hardware may that starts two streams at once."""
 
-    def __init__(self, env: EventLoop, n_pes: int, cost_ps: int, name: str) -> None:
-        self.env, self.n_pes, self.cost_ps, self.name = env, n_pes, cost_ps, name
+    def __init__(self, env: EventLoop, chance: random.Random) -> None:
+        self._env, self._random = env, chance
+
+    def later(self, call: Callable[[], None]) -> None:
+        _after(self._env, self._random.randrange(MAX_JITTER_PS), lambda _: call())
+
+    def pick(self, count: int) -> int:
+        return self._random.randrange(count) if count > 1 else 0
+
+
+class Barrier:
+    """All of *pes* arrive, then all leave, *cost_ps* after the last."""
+
+    def __init__(self, env: EventLoop, pes: Sequence[int], cost_ps: int, name: str) -> None:
+        self.env, self.pes, self.cost_ps, self.name = env, pes, cost_ps, name
         self.arrived: dict[int, Segment | None] = {}
         self._leave = simpy.Event(env)
 
@@ -65,7 +81,7 @@ class Barrier:
             )
         self.arrived[rank] = cause
         leave = self._leave
-        if len(self.arrived) == self.n_pes:
+        if len(self.arrived) == len(self.pes):
             self.arrived, self._leave = {}, simpy.Event(self.env)
             late = Segment(
                 "barrier", rank, self.name, self.env.now, self.env.now + self.cost_ps, cause
@@ -79,6 +95,7 @@ class World:
 
     *functional*: tiles carry data, loops run in full, fresh memory is NaN, deliveries on
     unordered paths are shuffled by *seed*. Otherwise tiles are shapes and loops fold.
+    *hostile*: grids of several streams share SM slots in any order.
     """
 
     def __init__(
@@ -88,7 +105,11 @@ class World:
         seed: int,
         listeners: tuple[Listener, ...] = (),
         slowdown: float = 1.0,
+        order: OrderListener | None = None,
+        sites: Sites | None = None,
+        hostile: bool = False,
     ) -> None:
+        self.order, self.sites = order, sites
         self.machine, self.functional, self.listeners = machine, functional, listeners
         self.n_pes, self.node_size = machine.world_size, machine.gpus_per_node
         self.env = EventLoop()
@@ -99,19 +120,20 @@ class World:
             capacity[f"gpu{rank}", "hbm"] = machine.gpu.hbm.bytes_per_s // 2
         self.net = Network(self.env, capacity, soft=machine.soft_links())
         self.net.on_rates = self._rates if listeners else None
-        self.gpus = [Gpu(self.env, machine) for _ in range(self.n_pes)]
-        cost = self._barrier_ps()
+        admission = AnyOrder(self.env, self.random) if hostile else None
+        self.gpus = [Gpu(self.env, machine, admission) for _ in range(self.n_pes)]
+        cost, everyone = self._barrier_ps(), range(self.n_pes)
         self.barriers = {
-            "device": Barrier(self.env, self.n_pes, cost, "sync_all"),
-            "stream": Barrier(self.env, self.n_pes, cost, "barrier_all on the stream"),
+            "device": Barrier(self.env, everyone, cost, "sync_all"),
+            "stream": Barrier(self.env, everyone, cost, "barrier_all on the stream"),
         }
         self.buffers: list[Buffer] = []
         self.signal_arrays: list[SignalArray] = []
+        self._arrays: dict[tuple[str, int], SignalArray] = {}
         self.launches: list[Any] = []
         self.stream_waits: dict[tuple[int, str], Waiter] = {}
         self.copy_busy = [0] * self.n_pes
         self.tiles = self.puts = 0
-        self.observes_memory = any(listener.wants_memory for listener in listeners)
         self._counters: dict[tuple[int, ...], int] = {}
         self._deliveries: list[list[Any]] = [[] for _ in range(self.n_pes)]
 
@@ -191,6 +213,13 @@ class World:
             return 0
         return self.random.randrange(MAX_JITTER_PS)
 
+    def may_stay_hidden(self) -> bool:
+        """Whether what is written at GPU scope stays unseen by peers until its kernel ends.
+
+        Either is legal, so a functional run takes one or the other by chance.
+        """
+        return self.functional and self.random.random() < 0.5
+
     # memory -------------------------------------------------------------------------------
 
     def allocate(
@@ -211,6 +240,30 @@ class World:
         buffer = Buffer(name, shape, dtype, arrays, symmetric, self.n_pes)
         self.buffers.append(buffer)
         return buffer
+
+    def signal_array(
+        self, kind: str, index: int, count: int, per_call: int, pes: tuple[int, ...]
+    ) -> SignalArray:
+        """Array *index* of *kind*, made at first use; all arrays are in *signal_arrays*."""
+        found = self._arrays.get((kind, index))
+        if found is None:
+            found = SignalArray(f"{kind}#{index}", count, per_call, self.n_pes, pes)
+            self._arrays[kind, index] = found
+            self.signal_arrays.append(found)
+        return found
+
+    def owners(self, kind: str) -> Sequence[int]:
+        """The PEs that allocate *kind* together: all, but for signals of teams."""
+        first = self._arrays.get((kind, 0))
+        return first.pes if first is not None else range(self.n_pes)
+
+    def team_barrier(self, pes: tuple[int, ...]) -> str:
+        """The key of the barrier that *pes* meet in on their streams, made at first use."""
+        key = f"team {','.join(map(str, pes))}"
+        if key not in self.barriers:
+            cost = self.barriers["stream"].cost_ps
+            self.barriers[key] = Barrier(self.env, pes, cost, f"barrier_all of {key}")
+        return key
 
     def add_to(self, view: View, offset: tuple[int, ...], value: int) -> int:
         """Add to one element and return what was there.
@@ -237,12 +290,6 @@ class World:
     ) -> None:
         for listener in self.listeners:
             listener.signal(self.env.now, cause, rank, lane, pe, sig.name, i)
-
-    def access(
-        self, cta: Any, kind: str, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]
-    ) -> None:
-        for listener in self.listeners:
-            listener.memory(self.env.now, cta.name, kind, view, offsets, shape, cta.here())
 
     def _rates(self, link: Any, now: int, rate: int) -> None:
         for listener in self.listeners:

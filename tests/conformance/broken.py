@@ -89,7 +89,7 @@ def early_join():
 
 
 @device
-def update_by_all_threads(sig, i, value, op, pe):
+def update_by_all_threads(sig, i, value, op, pe, scope: tl.constexpr = "sys"):
     """What a scalar extern call does: every thread of the CTA updates the signal."""
     word = on_peer(sig.ptr + i, sig.peers, pe)
     operand = signal_lowering.operand(sig, value, op)

@@ -4,7 +4,7 @@ import pytest
 from helpers import run
 
 from tdsim import lang as td
-from tdsim.errors import ApiError, UsageError
+from tdsim.errors import ApiError, DeadlockError, UsageError
 
 X = (8, 16)
 
@@ -104,13 +104,13 @@ def test_signal_allocations_that_differ_between_ranks_are_refused():
 
     refused_host(
         host,
-        "signal array 0 has 2 words of 2 per call on PE 1 but 2 of 1 on another; "
+        "array 0 of signals has 2 words of 2 per call on PE 1 but 2 of 1 on another; "
         "allocate the same signals in the same order on every PE and in every call",
     )
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "signals"])
-def test_a_rank_that_allocates_more_than_another_is_refused(kind):
+def test_a_rank_that_allocates_more_than_another_hangs_there(kind):
     def host(ctx):
         for _ in range(1 + ctx.my_pe):
             if kind == "signals":
@@ -118,12 +118,10 @@ def test_a_rank_that_allocates_more_than_another_is_refused(kind):
             else:
                 ctx.symmetric(X, td.float32)
 
-    with pytest.raises(
-        ApiError,
-        match=f"host: PE 1 made 2 {kind} allocations and PE 0 made 1; "
-        "allocate the same on every PE and in every call",
-    ):
+    with pytest.raises(DeadlockError) as stopped:
         run(host)
+    assert stopped.value.waiters == (f"PE 1: in ctx.{kind}, allocation 1 of the call",)
+    assert stopped.value.notes[0].startswith("PE 0 never makes it; allocations are collective")
 
 
 def test_a_call_that_allocates_differently_from_the_one_before_is_refused():

@@ -93,8 +93,6 @@ def put_ps(busy_copy, ctas):
     seen = []
 
     class Puts:
-        wants_memory = False
-
         def segment(self, segment):
             if segment.kind == "comm" and segment.rank == 0:
                 seen.append(segment.end - segment.begin)

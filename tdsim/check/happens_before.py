@@ -1,0 +1,254 @@
+"""Happens-before analysis of a run: which accesses nothing orders, whatever the timing was.
+
+Listens to a functional run (see :class:`tdsim.sim.hooks.OrderListener`) with vector clocks.
+What orders what, and by which rule of the language, is told in docs/design/memory-model.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tdsim.check.clocks import Actor, Clock, Numbers, Put, Stamp, join
+from tdsim.check.shadow import Access, Conflict, Shadow
+from tdsim.check.words import Landing, Wait, Word
+from tdsim.sim.hooks import OrderListener
+
+
+class HappensBefore(OrderListener):
+    """Collects *conflicts* and *lost* signals of one run, each pair of places once."""
+
+    def __init__(self) -> None:
+        self.conflicts: dict[tuple[Any, ...], Conflict] = {}
+        self.lost: dict[tuple[Any, ...], tuple[str, Wait, Landing]] = {}
+        self.count = 0
+        self._numbers = Numbers()
+        self._actors: dict[Any, Actor] = {}
+        self._streams: dict[int, list[Actor]] = {}
+        self._launches: dict[Any, Actor] = {}
+        self._events: dict[Any, Clock] = {}
+        self._accesses: list[Access] = [Access("", "", 0, "", 0, ())]
+        self._interned: dict[tuple[Any, ...], int] = {}
+        self._shadows: dict[tuple[int, int], Shadow] = {}
+        self._words: dict[tuple[Any, int, int], Word] = {}
+        self._places: dict[Any, str] = {}
+        self._arrivals: dict[str, dict[int, Clock]] = {}
+
+    # streams and kernels ------------------------------------------------------------------
+
+    def stream_begins(self, stream: Any, rank: int, place: str) -> None:
+        self._places[stream] = place
+        if stream not in self._actors:
+            actor = Actor(f"PE {rank} stream {stream.name}", rank, self._numbers.take(3), {})
+            self._actors[stream] = actor
+            self._streams.setdefault(rank, []).append(actor)
+
+    def stream_ends(self, stream: Any) -> None:
+        actor = self._actors[stream]
+        actor.tick()
+        self._numbers.prune(actor.clock)
+
+    def launch_begins(self, launch: Any, stream: Any) -> None:
+        self._launches[launch] = self._actors[stream]
+
+    def cta_begins(self, cta: Any) -> None:
+        stream = self._launches[cta.launch]
+        # Its CTAs know the stream's time of now while it runs: the next time is its end.
+        ended = tuple((number, stream.time + 1) for number in stream.numbers)
+        number = self._numbers.take(3, ended)
+        self._actors[cta] = Actor(cta.name, cta.rank, number, dict(stream.clock), ended)
+
+    def cta_ends(self, cta: Any) -> None:
+        actor = self._actors.pop(cta)
+        if actor.learned:
+            join(self._launches[cta.launch].clock, actor.clock)
+
+    def record(self, event: Any, stream: Any) -> None:
+        actor = self._actors[stream]
+        self._events[event] = dict(actor.clock)
+        actor.tick()
+
+    def wait_event(self, event: Any, stream: Any) -> None:
+        self._actors[stream].learn(self._events[event])
+
+    # memory -------------------------------------------------------------------------------
+
+    def access(
+        self, actor: Any, kind: str, view: Any, offsets: Any = None, shape: Any = None
+    ) -> None:
+        who = self._actors[actor]
+        self._touch(kind, view, offsets, shape, who, who.clock, who.number, who.stamps(), actor)
+
+    def put(
+        self, cta: Any, target: Any, src: Any, blocking: bool, signals: bool, ordered: bool
+    ) -> Clock | None:
+        actor = self._actors[cta]
+        number, stamps = actor.number, actor.stamps()
+        sends = dict(actor.clock)
+        actor.tell_before(target.pe, sends)
+        if not (ordered and blocking):
+            put = self._send(actor, target.pe, blocking, ordered)
+            number, stamps = put.number, put.past
+        reads = (actor.number, actor.stamps()) if blocking else (number, stamps)
+        self._touch("read", src, None, None, actor, actor.clock, *reads, cta, "put")
+        writes = (actor.number, actor.stamps()) if ordered else (number, stamps)
+        self._touch("write", target, None, None, actor, sends, *writes, cta, "put")
+        if not signals:
+            return None
+        sends[number] = actor.time if number == actor.number else 1
+        actor.tick()
+        return sends
+
+    def _send(self, actor: Actor, pe: int, blocking: bool, ordered: bool) -> Put:
+        """Count a put that lands, or reads its source, out of program order."""
+        kind = 0 if blocking else 1
+        actor.sent[kind] += 1
+        ended = actor.covered[0 if ordered else 1 + kind]
+        number = self._numbers.take(1, (ended,))
+        past = ((number, 1), (actor.numbers[1 + kind], actor.sent[kind]), ended)
+        put = Put(number, pe, ordered, past)
+        actor.outstanding.append(put)
+        return put
+
+    def fence(self, cta: Any) -> None:
+        actor = self._actors[cta]
+        for put in actor.outstanding:
+            put.fenced = True
+
+    def quiet(self, cta: Any) -> None:
+        actor = self._actors[cta]
+        for number, sent in zip(actor.numbers[1:], actor.sent, strict=True):
+            if sent:
+                actor.clock[number] = sent
+        actor.outstanding = []
+
+    def _touch(
+        self, kind: str, view: Any, offsets: Any, shape: Any, actor: Actor, clock: Clock,
+        number: int, past: tuple[Stamp, ...], source: Any, how: str = "",
+    ) -> None:  # fmt: skip
+        window = _window(view, offsets, shape)
+        if window is None:
+            return
+        self.count += 1
+        place = self._place(source)
+        key = (number, past[0][1], kind, place)
+        index = self._interned.get(key)
+        if index is None:
+            index = self._interned[key] = len(self._accesses)
+            what = f"{how} ({kind})" if how else kind
+            self._accesses.append(Access(what, actor.name, actor.rank, place, number, past))
+        shadow = self._shadow(view)
+        if kind == "read":
+            found = shadow.read(window, index, clock)
+        else:
+            found = shadow.write(window, index, clock, kind == "atomic")
+        for conflict in found:
+            pair = (
+                conflict.earlier.place,
+                place,
+                conflict.earlier.kind,
+                kind,
+                view.buffer.name,
+            )
+            self.conflicts.setdefault(pair, conflict)
+        if kind == "atomic":
+            self._update(view, window, actor)
+
+    def _shadow(self, view: Any) -> Shadow:
+        key = (id(view.buffer), view.pe)
+        found = self._shadows.get(key)
+        if found is None:
+            found = self._shadows[key] = Shadow(view.buffer, view.pe, self._accesses)
+        return found
+
+    def _update(self, view: Any, window: Any, actor: Actor) -> None:
+        """An atomic update of an element acquires what the updates before released."""
+        element = (id(view.buffer), view.pe, *(part.start for part in window))
+        before = self._events.get(element)
+        if before is not None:
+            actor.learn(before)
+        self._events[element] = dict(actor.clock)
+        actor.tick()
+
+    # signals and barriers -----------------------------------------------------------------
+
+    def release(self, actor: Any, pe: int, scope: str = "sys") -> tuple[Clock, str, str]:
+        who = self._actors[actor]
+        if scope == "gpu" and pe != who.rank:
+            return {}, who.name, self._place(actor)
+        self._numbers.prune(who.clock)
+        sends = dict(who.clock)
+        if who.covered:
+            if who.sent[0]:
+                sends[who.numbers[1]] = who.sent[0]
+            who.tell_before(pe, sends)
+        else:
+            self._complete(who.rank, sends, 1)
+        who.tick()
+        return sends, who.name, self._place(actor)
+
+    def landed(self, released: Any, sig: Any, pe: int, i: int, op: str) -> None:
+        clock, who, place = released if isinstance(released, tuple) else (released, "", "")
+        word, value = self._word(sig, pe, i), sig.words[pe][i]
+        for wait, landing in word.land(value, clock, op, who, place):
+            self.lost.setdefault((sig.name, wait.place, place), (sig.label(i), wait, landing))
+
+    def acquire(self, actor: Any, sig: Any, pe: int, i: int, cmp: str, word: int) -> None:
+        who, found = self._actors[actor], self._word(sig, pe, i)
+        landing = found.satisfied_by(who.clock, cmp, word)
+        if landing is not None:
+            who.learn(landing.clock)
+            self._numbers.prune(who.clock)
+        wait = Wait(who.name, who.rank, self._place(actor), cmp, word, who.stamps())
+        found.waited(who.number, wait)
+
+    def _word(self, sig: Any, pe: int, i: int) -> Word:
+        found = self._words.get((sig, pe, i))
+        if found is None:
+            found = self._words[sig, pe, i] = Word(self._numbers.take(1))
+        return found
+
+    def arrive(self, barrier: str, actor: Any, rank: int) -> Clock:
+        who = self._actors[actor]
+        gathered = self._arrivals.setdefault(barrier, {})
+        if rank in gathered:
+            gathered = self._arrivals[barrier] = {}
+        shared: Clock = next(iter(gathered.values()), {})
+        gathered[rank] = shared
+        if not who.covered:
+            self._complete(rank, who.clock, 1, 2)
+        join(shared, who.clock)
+        who.tick()
+        return shared
+
+    def leave(self, arrived: Any, actor: Any) -> None:
+        who = self._actors[actor]
+        who.learn(arrived)
+        self._numbers.prune(who.clock)
+
+    def _place(self, actor: Any) -> str:
+        """``file:line`` that a CTA executes, or that queued a stream's operation."""
+        return self._places.get(actor) or actor.here()
+
+    def _complete(self, rank: int, clock: Clock, *kinds: int) -> None:
+        """Puts of kernels of *rank* that *clock* knows to have ended are complete as well."""
+        for stream in self._streams.get(rank, ()):
+            ended = clock.get(stream.number)
+            if ended:
+                for kind in kinds:
+                    clock[stream.numbers[kind]] = ended
+
+
+def _window(view: Any, offsets: Any, shape: Any) -> tuple[slice, ...] | None:
+    """The elements of the buffer under a tile, or None if there are none."""
+    limits = view.shape
+    if offsets is None:
+        offsets, shape = (0,) * len(limits), limits
+    window = []
+    base = view.row0
+    for offset, size, limit in zip(offsets, shape, limits, strict=True):
+        low, high = max(offset, 0), min(offset + size, limit)
+        if low >= high:
+            return None
+        window.append(slice(base + low, base + high))
+        base = 0
+    return tuple(window)

@@ -1,0 +1,90 @@
+"""Signal words as the happens-before analysis sees them: what landed, and who waited for it.
+
+A wait is taken to have been satisfied by the earliest landing that could satisfy it: a faster
+waiter would have seen no more. Adds carry on what was released before them (a chain of atomic
+updates), a set begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tdsim.check.clocks import Clock, Stamp, join, knows
+from tdsim.sim.signals import COMPARE, STAYS_TRUE
+
+_KEPT = 256
+"""Landings of a word that are remembered; a wait that needs an older one takes the oldest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A wait that is over: what it asked for, and what must be known for it to be past."""
+
+    who: str
+    rank: int
+    place: str
+    cmp: str
+    value: int
+    past: tuple[Stamp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """The word after an update, what its waiters learn, and who sent it."""
+
+    position: int
+    value: int
+    clock: Clock
+    who: str
+    place: str
+
+
+class Word:
+    """One signal word on one PE; *number* is the actor that counts its landings."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.value = 0
+        self.count = 0
+        self._landings: deque[Landing] = deque(maxlen=_KEPT)
+        self._waits: dict[tuple[int, str, int], Wait] = {}
+
+    def land(
+        self, value: int, clock: Clock, op: str, who: str, place: str
+    ) -> Iterator[tuple[Wait, Landing]]:
+        """An update made the word *value*; yields waits that it may have come too early for."""
+        last = self._landings[-1] if self._landings else None
+        told = dict(clock)
+        if op == "add" and last is not None:
+            join(told, last.clock)
+        self.count += 1
+        told[self.number] = self.count
+        landing = Landing(self.count, value, told, who, place)
+        falls, self.value = value < self.value, value
+        for key, wait in list(self._waits.items()):
+            if wait.cmp in STAYS_TRUE and not falls:
+                continue
+            if not COMPARE[wait.cmp](value, wait.value):
+                del self._waits[key]
+                if not knows(clock, wait.past):
+                    yield wait, landing
+        self._landings.append(landing)
+
+    def satisfied_by(self, clock: Clock, cmp: str, value: int) -> Landing | None:
+        """The earliest landing that compares true and that *clock* does not know to be over.
+
+        None if the word satisfied the wait as it was before any landing.
+        """
+        known = clock.get(self.number, 0)
+        if known == 0 and COMPARE[cmp](0, value):
+            return None
+        for landing in self._landings:
+            if landing.position >= known and COMPARE[cmp](landing.value, value):
+                return landing
+        return None
+
+    def waited(self, actor: int, wait: Wait) -> None:
+        """Remember that *actor*'s *wait* is over."""
+        self._waits[actor, wait.cmp, 0 if wait.cmp in STAYS_TRUE else wait.value] = wait
