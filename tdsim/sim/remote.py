@@ -181,6 +181,12 @@ class RemoteOps(CtaClock):
         self.flush()
         route = self.world.machine.route(self.rank, pe)
         gates = self._before_signal(pe, route.ordered)
+        # A signal to the own PE is a store: later signals release it, and this CTA's own waits
+        # see it. One to another PE only counts for fence and quiet.
+        delivery = Delivery(self.env, pe, blocking=pe == self.rank)
+        self._remember(delivery)
+        if pe == self.rank:
+            self.own_updates[sig, i] = delivery.arrived
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
@@ -193,6 +199,7 @@ class RemoteOps(CtaClock):
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
+            delivery.arrived.succeed()
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
         self.world.deliver(None, delay, gates, land)
@@ -211,11 +218,17 @@ class RemoteOps(CtaClock):
             self.flush()
         elif self.world.listeners:
             self.note()
-        if not sig.holds(rank, i, cmp, word):
+        own = self.own_updates.get((sig, i))
+        own_is_due = own is not None and not own.triggered
+        if own_is_due or not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
             self.blocked_on = (sig, i, cmp, value)
-            cause = wait(sig.wait(self.env, rank, i, cmp, word))
+            if own_is_due:
+                wait(own)
+            cause = sig.causes.get((rank, i))
+            if not sig.holds(rank, i, cmp, word):
+                cause = wait(sig.wait(self.env, rank, i, cmp, word))
             self.blocked_on = None
             if self.env.now > begin:
                 self.waited("wait", begin, cause, sig.label(i))

@@ -11,18 +11,19 @@ The contract in terms of messages:
 - a signal is a release: it lands after all blocking puts and own signals of its CTA before it;
 - a put with signal is one message, ordered as a put is: the signal covers its own data only;
 - a signal to the own PE is a store. Others may see it late, its CTA never;
-- on an *ordered* path nothing overtakes a blocking put of the same CTA to the same PE, and no
-  signal overtakes another.
+- on an *ordered* path, what one CTA sends to one PE lands in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import eq, ge
 from typing import Any
 
 OK, WRONG, DEADLOCK = "OK", "WRONG", "DEADLOCK"
+RACY = "RACY"
+"""Two accesses to one place, one of them a write, can both be next: even if nobody can tell."""
 COMPARE = {"eq": eq, "ge": ge}
 
 
@@ -142,8 +143,8 @@ class _Message:
 def outcomes(program: Program, limit: int = 200_000) -> frozenset[str]:
     """Which of OK, WRONG and DEADLOCK some schedule of *program* ends in.
 
-    A schedule that gets stuck is DEADLOCK whatever it has read. Raises TooLargeError beyond
-    *limit* states.
+    A schedule that gets stuck is DEADLOCK whatever it has read. RACY is among them if two
+    accesses can meet. Raises TooLargeError beyond *limit* states.
     """
     messages = {key: m for p in range(len(program.ctas)) for key, m in _messages(program, p)}
     places = sorted(_places(program, messages))
@@ -158,6 +159,8 @@ def outcomes(program: Program, limit: int = 200_000) -> frozenset[str]:
             found.add(WRONG if wrong else OK)
             continue
         stuck = True
+        if RACY not in found and _meet(program, messages, state):
+            found.add(RACY)
         for after in _successors(program, messages, index, state):
             stuck = False
             if after not in seen:
@@ -167,6 +170,8 @@ def outcomes(program: Program, limit: int = 200_000) -> frozenset[str]:
             found.add(DEADLOCK)
         if len(seen) > limit:
             raise TooLargeError(f"more than {limit} states")
+    if program.slots is not None:  # whoever gets a slot later has learnt nothing by that
+        found |= outcomes(replace(program, slots=None), limit) & {RACY}
     return frozenset(found)
 
 
@@ -183,8 +188,8 @@ def _messages(program: Program, p: int) -> Iterator[tuple[tuple[int, int], _Mess
         before = {key for key, other in sent if key in fenced and other.dst == op.dst}
         if isinstance(op, Signal):
             before |= {key for key, other in sent if _released(other, rank)}
-        if program.ordered and not getattr(op, "nbi", False):
-            before |= {key for key, o in sent if o.dst == op.dst and not _overtaken(op, o)}
+        if program.ordered:
+            before |= {key for key, other in sent if other.dst == op.dst}
         writes: list[Any] = []
         if not isinstance(op, Signal):
             writes.append(((op.dst, op.loc), "set", op.value))
@@ -197,13 +202,6 @@ def _messages(program: Program, p: int) -> Iterator[tuple[tuple[int, int], _Mess
 def _released(op: Op, rank: int) -> bool:
     """Whether a later signal of the same CTA on *rank* is behind *op*."""
     return op.dst == rank if isinstance(op, Signal) else not op.nbi
-
-
-def _overtaken(later: Op, earlier: Op) -> bool:
-    """Whether *later* may land before *earlier* even on an ordered path."""
-    if isinstance(earlier, Signal):
-        return isinstance(later, Put)
-    return earlier.nbi
 
 
 def _places(program: Program, messages: dict[Any, _Message]) -> set[tuple[int, str]]:
@@ -249,6 +247,25 @@ def _successors(program: Program, messages: Any, index: Any, state: Any) -> Iter
             )
             if not own and COMPARE[op.cmp](memory[index[word]], op.operand):
                 yield then, flying, memory, wrong
+
+
+def _meet(program: Program, messages: Any, state: Any) -> bool:
+    """Whether two conflicting accesses to data are possible next."""
+    pcs, flying, _, _ = state
+    next_ones: list[tuple[tuple[int, str], str]] = []
+    for key in flying:
+        if not messages[key].before & flying:
+            next_ones += [(place, "write") for place, _, _ in messages[key].writes]
+    for p in _resident(program, pcs):
+        op = program.ctas[p].ops[pcs[p]]
+        if isinstance(op, (Store, Add, Read)):
+            kind = {Store: "write", Add: "atomic", Read: "read"}[type(op)]
+            next_ones.append(((program.ctas[p].rank, op.loc), kind))
+    kinds: dict[tuple[int, str], list[str]] = {}
+    for place, kind in next_ones:
+        if not place[1].startswith("s"):
+            kinds.setdefault(place, []).append(kind)
+    return any(("write" in k and len(k) > 1) or len(set(k)) > 1 for k in kinds.values())
 
 
 def _written(memory: tuple[Any, ...], index: Any, writes: Any) -> tuple[Any, ...]:
