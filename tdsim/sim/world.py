@@ -18,6 +18,7 @@ from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
 from tdsim.sim.cost import Costs
+from tdsim.sim.delivery import Sent
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
 from tdsim.sim.sites import Sites
@@ -98,6 +99,11 @@ class World:
     *hostile*: grids of several streams share SM slots in any order.
     """
 
+    new_cta: Any = None
+    """What makes a program instance, if it is not a plain one."""
+    schedule: Any = None
+    """The pending steps, under a chooser."""
+
     def __init__(
         self,
         machine: Machine,
@@ -145,6 +151,10 @@ class World:
         far = self.machine.route(0, self.n_pes - 1).latency_ps if hops else 0
         return cost + hops * far
 
+    def run(self) -> None:
+        """Let everything happen."""
+        self.env.run()
+
     # movement -----------------------------------------------------------------------------
 
     def transfer(
@@ -169,8 +179,9 @@ class World:
         delay: int,
         gates: tuple[simpy.Event, ...],
         land: Callable[[Any], Any],
+        about: Sent,
     ) -> None:
-        """Call *land* *delay* after *sent*, and not before *gates* have all happened."""
+        """Call *land*, which does what *about* says, *delay* after *sent* and after *gates*."""
         if gates:
             self.env.process(self._gated(sent, delay, gates, land))
         elif sent is None or sent.callbacks is None:
