@@ -162,9 +162,8 @@ class ChosenContext(HostContext):
 
     def _enqueue(self, stream: Stream | None, operation: Any, place: str = "") -> None:
         turn, self._turn = self._turn, None
-        super()._enqueue(
-            stream, operation if turn is None else self._stopped(turn, operation), place
-        )
+        stopped = operation if turn is None else self._stopped(turn, operation)
+        super()._enqueue(stream, stopped, place)
 
     def _tensors(self, kind: str) -> list[Touch]:
         """All tensors of the program that another stream or PE could reach."""
@@ -212,7 +211,7 @@ class ChosenContext(HostContext):
 
 
 class ChosenWorld(World):
-    """A world in which deliveries land when they are chosen, after what they may not overtake."""
+    """A world in which deliveries land when chosen, after what they may not overtake."""
 
     new_cta = ChosenCta
 

@@ -224,12 +224,11 @@ class RemoteOps(CtaClock):
         elif self.world.listeners:
             self.note()
         own = self.own_updates.get((sig, i))
-        own_is_due = own is not None and not own.triggered
-        if own_is_due or not sig.holds(rank, i, cmp, word):
+        if (own is not None and not own.triggered) or not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
             self.blocked_on = (sig, i, cmp, value)
-            if own_is_due:
+            if own is not None and not own.triggered:
                 wait(own)
             cause = sig.causes.get((rank, i))
             if not sig.holds(rank, i, cmp, word):
