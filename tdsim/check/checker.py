@@ -15,6 +15,7 @@ from tdsim.check.compare import first_difference
 from tdsim.check.findings import Finding, findings_of
 from tdsim.check.hanging import tell_hangs_apart
 from tdsim.check.happens_before import HappensBefore
+from tdsim.check.story import lines_of
 from tdsim.errors import DeadlockError, ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
@@ -61,6 +62,9 @@ class CheckResult:
         ]
         shown = self.findings[:MAX_SHOWN]
         lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
+        if shown and shown[0].story:
+            lines.append(f"what led to the first, of seed {shown[0].seed}:")
+            lines += [f"  {line}" for line in lines_of(shown[0].story)]
         if len(self.findings) > len(shown):
             lines.append(f"... and {len(self.findings) - len(shown)} more; --json has them")
         if shown:
@@ -157,5 +161,10 @@ def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
             data = [Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)]
     except ProgramError as error:
         stuck = isinstance(error, DeadlockError)
-        ended = [Finding(verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck)]
+        ended = [
+            Finding(
+                verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck,
+                story=seen.story.last(),
+            )
+        ]  # fmt: skip
     return [*ended, *findings_of(seen, job.seed), *data]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tdsim.check import check
+from tdsim.check import CheckResult, check
 from tdsim.check.checker import functional_job
 from tdsim.check.minimize import Removal, minimize_sync, sites_of
+from tdsim.check.story_picture import story_picture
 from tdsim.cli import options
 from tdsim.cli.output import progress, say, table, write_json
+from tdsim.errors import UsageError
+from tdsim.files import write_whole
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +24,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out each wait, signal, fence and barrier in turn: which are needed?",
     )
+    parser.add_argument(
+        "--picture", metavar="FILE.svg", help="draw what led to the first finding there"
+    )
     parser.add_argument("--output", metavar="FILE", help="write the JSON report there")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     options.check_output(args.output)
+    options.check_output(args.picture, "--picture")
     for name in ("seeds", "calls"):
         options.count(args, name, 1)
     result = check(
@@ -44,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if args.minimize_sync and result.exit_code == 0:
         removals = _removals(args)
         report["removals"] = [removal.to_json() for removal in removals]
+    if args.picture:
+        _draw(args.picture, result)
     if args.output:
         write_json(report, args.output)
     if args.json:
@@ -53,6 +62,18 @@ def run(args: argparse.Namespace) -> int:
     if removals:
         _show(removals, args.seeds)
     return result.exit_code
+
+
+def _draw(path: str, result: CheckResult) -> None:
+    """The space-time picture of the first finding that has a story."""
+    told = next((finding for finding in result.findings if finding.story), None)
+    if told is None:
+        raise UsageError(
+            f"{result.kernel} is {result.verdict}: nothing to draw", "--picture",
+            "a finding with a story", "tdsim trace KERNEL --output FILE.svg draws a whole run",
+        )  # fmt: skip
+    title = f"{result.kernel} on {result.topology}, seed {told.seed}: {told.verdict}"
+    write_whole(path, story_picture(title, told.story).encode(), "--picture")
 
 
 def _removals(args: argparse.Namespace) -> tuple[Removal, ...]:
