@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tdsim.sim.choices import Sharing, Step, Touch
@@ -32,6 +33,9 @@ class Taken:
 
     actor: str
     text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(slots=True)
@@ -190,6 +194,8 @@ class Exploration:
     covered: bool = False
     shortest: dict[str, tuple[str, tuple[Taken, ...]]] = field(default_factory=dict)
     """By outcome: the explanation and the schedule."""
+    left: set[str] = field(default_factory=set)
+    """What was left to chance in spite of the chooser."""
 
     def note(self, outcome: str, message: str, schedule: tuple[Taken, ...]) -> None:
         self.schedules += 1
@@ -217,12 +223,13 @@ def explore(run: Callable[[Any], tuple[str, str]], limit: int) -> Exploration:
         if not search.advance():
             result.covered = True
             break
+    result.left = search.sharing.left
     return result
 
 
 def _length(schedule: tuple[Taken, ...]) -> tuple[int, int]:
     """How hard a schedule is to read: first by changes of actor, then by steps."""
-    changes = sum(a.actor != b.actor for a, b in zip(schedule, schedule[1:], strict=False))
+    changes = sum(a.actor != b.actor for a, b in pairwise(schedule))
     return changes, len(schedule)
 
 

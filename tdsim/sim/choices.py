@@ -83,6 +83,8 @@ class Sharing:
     streams: set[int] = field(default_factory=set)
     """PEs with more than one stream."""
     grew: bool = False
+    left: set[str] = field(default_factory=set)
+    """Choices that a run made by its seed, because no step stands for them."""
     _seen: dict[Place, set[tuple[str, Touch]]] = field(default_factory=dict)
 
     def has(self, actor: str, touches: Sequence[Touch]) -> bool:
@@ -130,7 +132,8 @@ class Schedule:
             env.run()
             pending = list(self.pending.values())
             for step in pending:
-                step.enabled = step.ready()
+                if step.wait or not step.enabled:  # anything else stays enabled
+                    step.enabled = step.ready()
             if not any(step.enabled for step in pending):
                 break
             self.current = self.chooser.choose(pending)
@@ -170,7 +173,7 @@ class RandomChooser:
 
 
 class Replay:
-    """Repeats a recorded schedule, given as the *actors* of its steps, then goes on in order."""
+    """Repeats a recorded schedule, the *actors* of its steps, then goes on in order."""
 
     def __init__(self, actors: Sequence[str], sharing: Sharing | None = None) -> None:
         self.actors, self.sharing = actors, sharing

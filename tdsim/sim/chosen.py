@@ -222,6 +222,11 @@ class ChosenWorld(World):
     def run(self) -> None:
         self.schedule.run(self.env)
 
+    def may_stay_hidden(self) -> bool:
+        if self.schedule.sharing is not None:
+            self.schedule.sharing.left.add("how long GPU-scope signals stay hidden from peers")
+        return super().may_stay_hidden()
+
     def deliver(
         self,
         sent: simpy.Event | None,

@@ -12,13 +12,12 @@ import simpy
 
 from tdsim.engine.events import EventLoop
 from tdsim.engine.network import Network
-from tdsim.engine.sm import Admission, SmPool
-from tdsim.engine.stream import Connection, CopyEngines, Stream
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
 from tdsim.sim.cost import Costs
 from tdsim.sim.delivery import Sent
+from tdsim.sim.gpu import Gpu
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
 from tdsim.sim.sites import Sites
@@ -28,27 +27,6 @@ from tdsim.units import us
 
 MAX_JITTER_PS = us(20)
 """Extra delay of a delivery on an unordered path while checking: far above any latency."""
-
-
-class Gpu:
-    """One rank's device: SMs, copy engines, streams."""
-
-    def __init__(
-        self, env: EventLoop, machine: Machine, admission: Admission | None = None
-    ) -> None:
-        self.env = env
-        self.sms = SmPool(machine.gpu.num_sms, admission)
-        self.copy_engines = CopyEngines(env, machine.gpu.copy_engines)
-        self.streams: dict[str, Stream] = {}
-        self._connections = [Connection() for _ in range(machine.host.connections)]
-
-    def stream(self, name: str) -> Stream:
-        """The stream called *name*, made at first use on the next hardware queue."""
-        found = self.streams.get(name)
-        if found is None:
-            connection = self._connections[len(self.streams) % len(self._connections)]
-            found = self.streams[name] = Stream(self.env, name, connection)
-        return found
 
 
 class AnyOrder:
