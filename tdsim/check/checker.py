@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
+from tdsim.check.exhaustive import MAX_SCHEDULES, Explored, explore_job
 from tdsim.check.findings import Finding, findings_of
 from tdsim.check.hanging import tell_hangs_apart
 from tdsim.check.happens_before import HappensBefore
@@ -46,6 +47,8 @@ class CheckResult:
     seeds: tuple[int, ...]
     verdict: str
     findings: tuple[Finding, ...]
+    explored: Explored | None = None
+    """For an exhaustive check, how much it covered."""
 
     @property
     def exit_code(self) -> int:
@@ -57,10 +60,12 @@ class CheckResult:
     def text(self) -> str:
         """The report as people read it."""
         sizes = " ".join(f"{k} {v}" for k, v in self.shape.items())
+        how = f"{len(self.seeds)} seed(s), skewed ranks"
+        if self.explored is not None:
+            how = self.explored.text()
         lines = [
             f"{self.kernel} on {self.topology}, {sizes}, {self.dtype}: {self.verdict} "
-            f"({self.calls} calls back to back, {len(self.seeds)} seed(s), skewed ranks, "
-            "NaN-filled memory)"
+            f"({self.calls} calls back to back, {how}, NaN-filled memory)"
         ]
         shown = self.findings[:MAX_SHOWN]
         lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
@@ -69,7 +74,7 @@ class CheckResult:
             lines += [f"  {line}" for line in lines_of(shown[0].story)]
         if len(self.findings) > len(shown):
             lines.append(f"... and {len(self.findings) - len(shown)} more; --json has them")
-        if shown:
+        if shown and self.explored is None:
             lines.append(f"see it again with --seed {shown[0].seed}")
         return "\n".join(lines)
 
@@ -84,19 +89,28 @@ def check(
     seed: int = 0,
     seeds: int = 1,
     calls: int = 3,
+    exhaustive: bool = False,
+    schedules: int = MAX_SCHEDULES,
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
+
+    An *exhaustive* check runs every schedule of a small program instead, at most *schedules*,
+    with the inputs of *seed*, and judges by the results alone.
 
     Without *shape* the program's own small shape is used. Raises UsageError for input that is
     not legal; whatever the program itself does wrong is a verdict.
     """
-    for name, number in (("seeds", seeds), ("calls", calls)):
+    for name, number in (("seeds", seeds), ("calls", calls), ("schedules", schedules)):
         if number < 1:
             raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
     job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed)
     tried: list[int] = []
     findings: list[Finding] = []
-    for number in range(seed, seed + seeds):
+    explored: Explored | None = None
+    if exhaustive:
+        tried.append(seed)
+        findings, explored = explore_job(job, schedules)
+    for number in range(seed, seed + seeds if not exhaustive else seed):
         tried.append(number)
         findings = check_seed(replace(job, seed=number))
         if findings:
@@ -112,6 +126,7 @@ def check(
         seeds=tuple(tried),
         verdict=findings[0].verdict if findings else CLEAN,
         findings=tuple(findings),
+        explored=explored,
     )
 
 

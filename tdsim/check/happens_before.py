@@ -20,6 +20,8 @@ class Sent(NamedTuple):
 
     clock: Clock
     event: Event
+    own: Actor | None = None
+    """The sender, if it signals its own PE: its later waits know of it."""
 
 
 class HappensBefore(OrderListener):
@@ -204,7 +206,8 @@ class HappensBefore(OrderListener):
         else:
             self._complete(who.rank, sends, 1)
         who.tick()
-        return self._sent(who, sends, self._place(actor), pe)
+        sent = self._sent(who, sends, self._place(actor), pe)
+        return sent._replace(own=who) if pe == who.rank else sent
 
     def _sent(self, actor: Actor, clock: Clock, place: str, pe: int) -> Sent:
         event = self.story.tell(actor.rank, actor.name, f"signals PE {pe}", place)
@@ -218,6 +221,8 @@ class HappensBefore(OrderListener):
             key = (sig.name, wait.place, sent.place)
             told = self.story.about((wait.who, sent.who))
             self.lost.setdefault(key, (sig.label(i), wait, landing, told))
+        if released.own is not None:
+            released.own.learn({word.number: word.count})
 
     def acquire(self, actor: Any, sig: Any, pe: int, i: int, cmp: str, word: int) -> None:
         who, found = self._actors[actor], self._word(sig, pe, i)

@@ -40,6 +40,8 @@ class CtaClock(ABC):
         self.writes: dict[int, list[Any]] = {}
         self.outstanding: list[Any] = []
         self.fenced: tuple[Any, ...] = ()
+        self.own_updates: dict[tuple[Any, int], Any] = {}
+        """Arrivals of this CTA's last signal to each word of its own PE."""
         self.blocked_on: Any = None
 
     @property

@@ -10,7 +10,7 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
-from tdsim.sim.delivery import Delivery, check_copy, storing
+from tdsim.sim.delivery import Delivery, Sent, check_copy, storing
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
@@ -82,7 +82,10 @@ class RemoteOps(CtaClock):
         sent = self.world.transfer(src.nbytes, rank, pe, self._copy_cap())
         self._remember(delivery)
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
-        self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
+        word = None if signal is None else (signal[0], signal[1], signal[-1])
+        about = Sent(self, rank, pe, [(target,)], () if blocking else (src,), word)
+        delay = latency + self.world.jitter(route.ordered)
+        self.world.deliver(sent, delay, gates, land, about)
         if blocking:
             self._hold(sent, f"put to PE {pe}")
 
@@ -131,7 +134,8 @@ class RemoteOps(CtaClock):
             delivery = Delivery(self.env, pe, True)
             self._remember(delivery)
             latency = self.world.machine.route(self.rank, pe).latency_ps
-            self.world.deliver(sent, latency, (), storing(stores, delivery))
+            about = Sent(self, self.rank, pe, stores)
+            self.world.deliver(sent, latency, (), storing(stores, delivery), about)
         self.reads, self.writes = {}, {}
         for event in events:
             if event.callbacks is not None:
@@ -181,6 +185,12 @@ class RemoteOps(CtaClock):
         self.flush()
         route = self.world.machine.route(self.rank, pe)
         gates = self._before_signal(pe, route.ordered)
+        # A signal to the own PE is a store: later signals release it, and this CTA's own waits
+        # see it. One to another PE only counts for fence and quiet.
+        delivery = Delivery(self.env, pe, blocking=pe == self.rank)
+        self._remember(delivery)
+        if pe == self.rank:
+            self.own_updates[sig, i] = delivery.arrived
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
@@ -193,9 +203,11 @@ class RemoteOps(CtaClock):
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
+            delivery.arrived.succeed()
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
-        self.world.deliver(None, delay, gates, land)
+        about = Sent(self, self.rank, pe, word=(sig, i, op))
+        self.world.deliver(None, delay, gates, land, about)
 
     def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
         sig.check_index(i, self.here, self.rank)
@@ -211,11 +223,16 @@ class RemoteOps(CtaClock):
             self.flush()
         elif self.world.listeners:
             self.note()
-        if not sig.holds(rank, i, cmp, word):
+        own = self.own_updates.get((sig, i))
+        if (own is not None and not own.triggered) or not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
             self.blocked_on = (sig, i, cmp, value)
-            cause = wait(sig.wait(self.env, rank, i, cmp, word))
+            if own is not None and not own.triggered:
+                wait(own)
+            cause = sig.causes.get((rank, i))
+            if not sig.holds(rank, i, cmp, word):
+                cause = wait(sig.wait(self.env, rank, i, cmp, word))
             self.blocked_on = None
             if self.env.now > begin:
                 self.waited("wait", begin, cause, sig.label(i))
