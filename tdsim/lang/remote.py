@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tdsim.errors import UsageError
+from tdsim.errors import ApiError
 from tdsim.lang._seam import op, reader
 
 View = Any
@@ -165,9 +165,5 @@ def grid_barrier(sig: Any, i: int) -> None:
 
 def _check_option(name: str, value: str, legal: tuple[str, ...]) -> None:
     if value not in legal:
-        raise UsageError(
-            what=f"{name}={value!r}",
-            where="tdsim.lang",
-            expected="one of " + " ".join(f'"{v}"' for v in legal),
-            cure="options are literal strings",
-        )
+        choices = " ".join(f'"{v}"' for v in legal)
+        raise ApiError(f"{name}={value!r}", "tdsim.lang", f"write one of {choices}")

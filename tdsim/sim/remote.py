@@ -184,11 +184,16 @@ class RemoteOps(CtaClock):
         if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
             gates = (*gates, self.launch.done)
 
+        delivery = Delivery(self.env, pe, False)
+        if not route.ordered:
+            self._remember(delivery)
+
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
+            delivery.arrived.succeed()
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
         self.world.deliver(None, delay, gates, land)

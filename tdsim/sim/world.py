@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -126,6 +127,7 @@ class World:
             "stream": Barrier(self.env, everyone, cost, "barrier_all on the stream"),
         }
         self.buffers: list[Buffer] = []
+        self.allocated = 0
         self.signal_arrays: list[SignalArray] = []
         self._arrays: dict[tuple[str, int], SignalArray] = {}
         self.launches: list[Any] = []
@@ -228,7 +230,20 @@ class World:
         symmetric: bool,
         zero: bool = False,
     ) -> Buffer:
-        """A tensor on every rank; NaN (or the least int) until written, unless *zero*."""
+        """A tensor on every rank; NaN (or the least int) until written, unless *zero*.
+
+        Raises ApiError if it does not fit into a GPU's memory beside what is there.
+        """
+        asked = math.prod(shape) * dtype.itemsize
+        if self.allocated + asked > self.machine.gpu.hbm_bytes:
+            has, used = self.machine.gpu.hbm_bytes / 2**30, self.allocated / 2**30
+            raise ApiError(
+                f"{name} asks for {asked / 2**30:.1f} GiB; of the GPU's {has:.1f} GiB "
+                f"{used:.1f} GiB are in use",
+                "memory",
+                "allocate less on each PE, or use more PEs",
+            )
+        self.allocated += asked
         arrays = None
         if self.functional:
             blank: Any = 0
