@@ -15,11 +15,13 @@ from tdsim.check.compare import first_difference
 from tdsim.check.findings import Finding, findings_of
 from tdsim.check.hanging import tell_hangs_apart
 from tdsim.check.happens_before import HappensBefore
+from tdsim.check.story import lines_of
 from tdsim.errors import DeadlockError, ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
 from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
+from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
 
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
@@ -60,6 +62,9 @@ class CheckResult:
         ]
         shown = self.findings[:MAX_SHOWN]
         lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
+        if shown and shown[0].story:
+            lines.append(f"what led to the first, of seed {shown[0].seed}:")
+            lines += [f"  {line}" for line in lines_of(shown[0].story)]
         if len(self.findings) > len(shown):
             lines.append(f"... and {len(self.findings) - len(shown)} more; --json has them")
         if shown:
@@ -145,16 +150,21 @@ def _refuse_large(job: Job, copies: int) -> None:
         )
 
 
-def check_seed(job: Job) -> list[Finding]:
+def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
     """What one run of *job* shows, the worst first: its end, its order, then its data."""
     seen = HappensBefore()
     ended: list[Finding] = []
     data: list[Finding] = []
     try:
-        message = first_difference(job, simulate(job, order=seen))
+        message = first_difference(job, simulate(job, order=seen, sites=sites))
         if message:
             data = [Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)]
     except ProgramError as error:
         stuck = isinstance(error, DeadlockError)
-        ended = [Finding(verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck)]
+        ended = [
+            Finding(
+                verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck,
+                story=seen.story.last(),
+            )
+        ]  # fmt: skip
     return [*ended, *findings_of(seen, job.seed), *data]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tdsim.check.happens_before import HappensBefore
 from tdsim.check.shadow import Conflict
+from tdsim.check.story import Event
 from tdsim.check.words import Landing, Wait
 
 RACE, HANG = "RACE", "HANG"
@@ -25,15 +26,16 @@ class Finding:
     seed: int
     message: str
     details: dict[str, Any] = field(default_factory=dict)
+    story: tuple[Event, ...] = ()
     stuck: bool = False
 
 
 def findings_of(seen: HappensBefore, seed: int) -> Iterator[Finding]:
     """Lost signals first, because they explain more, then races."""
-    for word, wait, landing in seen.lost.values():
-        yield _lost(word, wait, landing, seed)
-    for conflict in seen.conflicts.values():
-        yield _race(conflict, seed)
+    for word, wait, landing, told in seen.lost.values():
+        yield replace(_lost(word, wait, landing, seed), story=told)
+    for conflict, told in seen.conflicts.values():
+        yield replace(_race(conflict, seed), story=told)
 
 
 def _race(conflict: Conflict, seed: int) -> Finding:
@@ -71,9 +73,12 @@ def _cure(conflict: Conflict) -> str:
             "barrier), or td.fence must stand between two puts of one program instance"
         )
     if "read" in later.kind:
+        when = "with the put, or after td.fence or td.quiet"
+        if earlier.kind != "put (write)":
+            when = "after it has written"
         return (
-            f"{later.who} must wait for a signal that {earlier.who} sends after it has "
-            "written, and that no other signal can stand in for"
+            f"{later.who} must wait for a signal that {earlier.who} sends {when}, and that no "
+            "other signal can stand in for"
         )
     return f"let {later.who} wait for a signal that {earlier.who} sends afterwards"
 
@@ -81,14 +86,15 @@ def _cure(conflict: Conflict) -> str:
 def _lost(word: str, wait: Wait, landing: Landing, seed: int) -> Finding:
     message = (
         f"{word} on PE {wait.rank} may be overwritten before its waiter has seen it: "
-        f"{wait.who} at {wait.place} waits for {wait.cmp}, and the update of {landing.who} at "
-        f"{landing.place} undoes that without knowing that the wait is over; wait with "
-        '"ge" for values that only grow, or let the waiter answer before the next update'
+        f"{wait.who} at {wait.place} waits for {wait.cmp}, and the update of "
+        f"{landing.event.who} at {landing.place} undoes that without knowing that the wait "
+        'is over; wait with "ge" for values that only grow, or let the waiter answer before '
+        "the next update"
     )
     details = {
         "word": word,
         "pe": wait.rank,
         "wait": {"who": wait.who, "rank": wait.rank, "place": wait.place, "cmp": wait.cmp},
-        "update": {"who": landing.who, "place": landing.place, "value": landing.value},
+        "update": {"who": landing.event.who, "place": landing.place, "value": landing.value},
     }
     return Finding(verdict=HANG, seed=seed, message=message, details=details)

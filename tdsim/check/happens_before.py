@@ -6,20 +6,29 @@ What orders what, and by which rule of the language, is told in docs/design/memo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tdsim.check.clocks import Actor, Clock, Numbers, Put, Stamp, join
 from tdsim.check.shadow import Access, Conflict, Shadow
+from tdsim.check.story import Event, Story
 from tdsim.check.words import Landing, Wait, Word
 from tdsim.sim.hooks import OrderListener
+
+
+class Sent(NamedTuple):
+    """A signal on its way: what its receiver learns, and the sending."""
+
+    clock: Clock
+    event: Event
 
 
 class HappensBefore(OrderListener):
     """Collects *conflicts* and *lost* signals of one run, each pair of places once."""
 
     def __init__(self) -> None:
-        self.conflicts: dict[tuple[Any, ...], Conflict] = {}
-        self.lost: dict[tuple[Any, ...], tuple[str, Wait, Landing]] = {}
+        self.conflicts: dict[tuple[Any, ...], tuple[Conflict, tuple[Event, ...]]] = {}
+        self.lost: dict[tuple[Any, ...], tuple[str, Wait, Landing, tuple[Event, ...]]] = {}
+        self.story = Story()
         self.count = 0
         self._numbers = Numbers()
         self._actors: dict[Any, Actor] = {}
@@ -27,6 +36,7 @@ class HappensBefore(OrderListener):
         self._launches: dict[Any, Actor] = {}
         self._events: dict[Any, Clock] = {}
         self._accesses: list[Access] = [Access("", "", 0, "", 0, ())]
+        self._events_of: list[Event | None] = [None]
         self._interned: dict[tuple[Any, ...], int] = {}
         self._shadows: dict[tuple[int, int], Shadow] = {}
         self._words: dict[tuple[Any, int, int], Word] = {}
@@ -52,7 +62,8 @@ class HappensBefore(OrderListener):
 
     def cta_begins(self, cta: Any) -> None:
         stream = self._launches[cta.launch]
-        ended = tuple((number, stream.time) for number in stream.numbers)
+        # Its CTAs know the stream's time of now while it runs: the next time is its end.
+        ended = tuple((number, stream.time + 1) for number in stream.numbers)
         number = self._numbers.take(3, ended)
         self._actors[cta] = Actor(cta.name, cta.rank, number, dict(stream.clock), ended)
 
@@ -79,7 +90,7 @@ class HappensBefore(OrderListener):
 
     def put(
         self, cta: Any, target: Any, src: Any, blocking: bool, signals: bool, ordered: bool
-    ) -> Clock | None:
+    ) -> Sent | None:
         actor = self._actors[cta]
         number, stamps = actor.number, actor.stamps()
         sends = dict(actor.clock)
@@ -95,7 +106,7 @@ class HappensBefore(OrderListener):
             return None
         sends[number] = actor.time if number == actor.number else 1
         actor.tick()
-        return sends
+        return self._sent(actor, sends, self._place(cta), target.pe)
 
     def _send(self, actor: Actor, pe: int, blocking: bool, ordered: bool) -> Put:
         """Count a put that lands, or reads its source, out of program order."""
@@ -112,6 +123,7 @@ class HappensBefore(OrderListener):
         actor = self._actors[cta]
         for put in actor.outstanding:
             put.fenced = True
+        self.story.tell(actor.rank, actor.name, "fence", self._place(cta))
 
     def quiet(self, cta: Any) -> None:
         actor = self._actors[cta]
@@ -119,6 +131,7 @@ class HappensBefore(OrderListener):
             if sent:
                 actor.clock[number] = sent
         actor.outstanding = []
+        self.story.tell(actor.rank, actor.name, "quiet", self._place(cta))
 
     def _touch(
         self, kind: str, view: Any, offsets: Any, shape: Any, actor: Actor, clock: Clock,
@@ -129,28 +142,32 @@ class HappensBefore(OrderListener):
             return
         self.count += 1
         place = self._place(source)
-        key = (number, past[0][1], kind, place)
+        key = (number, past[0][1], kind, place, id(view.buffer), view.pe)
         index = self._interned.get(key)
         if index is None:
             index = self._interned[key] = len(self._accesses)
             what = f"{how} ({kind})" if how else kind
             self._accesses.append(Access(what, actor.name, actor.rank, place, number, past))
+            told = f"{what} of {view}" if how else f"{what}s {view}"
+            self._events_of.append(self.story.tell(actor.rank, actor.name, told, place))
         shadow = self._shadow(view)
         if kind == "read":
             found = shadow.read(window, index, clock)
         else:
             found = shadow.write(window, index, clock, kind == "atomic")
         for conflict in found:
-            pair = (
-                conflict.earlier.place,
-                place,
-                conflict.earlier.kind,
-                kind,
-                view.buffer.name,
-            )
-            self.conflicts.setdefault(pair, conflict)
+            self._meet(conflict, kind)
         if kind == "atomic":
             self._update(view, window, actor)
+
+    def _meet(self, conflict: Conflict, kind: str) -> None:
+        """Keep *conflict* if it is the first between its places, with what led to it."""
+        earlier, later = conflict.earlier, conflict.later
+        pair = (earlier.place, later.place, earlier.kind, kind, conflict.buffer.name)
+        if pair not in self.conflicts:
+            first = self._events_of[self._accesses.index(earlier)]
+            told = self.story.about((earlier.who, later.who), first)
+            self.conflicts[pair] = (conflict, told)
 
     def _shadow(self, view: Any) -> Shadow:
         key = (id(view.buffer), view.pe)
@@ -170,10 +187,10 @@ class HappensBefore(OrderListener):
 
     # signals and barriers -----------------------------------------------------------------
 
-    def release(self, actor: Any, pe: int, scope: str = "sys") -> tuple[Clock, str, str]:
+    def release(self, actor: Any, pe: int, scope: str = "sys") -> Sent:
         who = self._actors[actor]
         if scope == "gpu" and pe != who.rank:
-            return {}, who.name, self._place(actor)
+            return self._sent(who, {}, self._place(actor), pe)
         self._numbers.prune(who.clock)
         sends = dict(who.clock)
         if who.covered:
@@ -183,13 +200,20 @@ class HappensBefore(OrderListener):
         else:
             self._complete(who.rank, sends, 1)
         who.tick()
-        return sends, who.name, self._place(actor)
+        return self._sent(who, sends, self._place(actor), pe)
+
+    def _sent(self, actor: Actor, clock: Clock, place: str, pe: int) -> Sent:
+        event = self.story.tell(actor.rank, actor.name, f"signals PE {pe}", place)
+        return Sent(clock, event)
 
     def landed(self, released: Any, sig: Any, pe: int, i: int, op: str) -> None:
-        clock, who, place = released if isinstance(released, tuple) else (released, "", "")
-        word, value = self._word(sig, pe, i), sig.words[pe][i]
-        for wait, landing in word.land(value, clock, op, who, place):
-            self.lost.setdefault((sig.name, wait.place, place), (sig.label(i), wait, landing))
+        word, value, sent = self._word(sig, pe, i), sig.words[pe][i], released.event
+        what = f"its signal makes {sig.label(i)} on PE {pe} {sig.relative(pe, value)}"
+        event = self.story.tell(sent.rank, sent.who, what, "", sent.number)
+        for wait, landing in word.land(value, released.clock, op, event, sent.place):
+            key = (sig.name, wait.place, sent.place)
+            told = self.story.about((wait.who, sent.who))
+            self.lost.setdefault(key, (sig.label(i), wait, landing, told))
 
     def acquire(self, actor: Any, sig: Any, pe: int, i: int, cmp: str, word: int) -> None:
         who, found = self._actors[actor], self._word(sig, pe, i)
@@ -197,6 +221,9 @@ class HappensBefore(OrderListener):
         if landing is not None:
             who.learn(landing.clock)
             self._numbers.prune(who.clock)
+        asked = f"its wait for {sig.label(i)} {cmp} {sig.relative(pe, word)} is over"
+        cause = landing.event.number if landing is not None else None
+        self.story.tell(who.rank, who.name, asked, self._place(actor), cause)
         wait = Wait(who.name, who.rank, self._place(actor), cmp, word, who.stamps())
         found.waited(who.number, wait)
 
@@ -217,12 +244,14 @@ class HappensBefore(OrderListener):
             self._complete(rank, who.clock, 1, 2)
         join(shared, who.clock)
         who.tick()
+        self.story.tell(rank, who.name, f"enters the {barrier} barrier", self._place(actor))
         return shared
 
     def leave(self, arrived: Any, actor: Any) -> None:
         who = self._actors[actor]
         who.learn(arrived)
         self._numbers.prune(who.clock)
+        self.story.tell(who.rank, who.name, "leaves the barrier", self._place(actor))
 
     def _place(self, actor: Any) -> str:
         """``file:line`` that a CTA executes, or that queued a stream's operation."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tdsim.check.clocks import Clock, Stamp, join, knows
+from tdsim.check.story import Event
 from tdsim.sim.signals import COMPARE, STAYS_TRUE
 
 _KEPT = 256
@@ -37,7 +38,7 @@ class Landing:
     position: int
     value: int
     clock: Clock
-    who: str
+    event: Event
     place: str
 
 
@@ -52,7 +53,7 @@ class Word:
         self._waits: dict[tuple[int, str, int], Wait] = {}
 
     def land(
-        self, value: int, clock: Clock, op: str, who: str, place: str
+        self, value: int, clock: Clock, op: str, event: Event, place: str
     ) -> Iterator[tuple[Wait, Landing]]:
         """An update made the word *value*; yields waits that it may have come too early for."""
         last = self._landings[-1] if self._landings else None
@@ -61,7 +62,7 @@ class Word:
             join(told, last.clock)
         self.count += 1
         told[self.number] = self.count
-        landing = Landing(self.count, value, told, who, place)
+        landing = Landing(self.count, value, told, event, place)
         falls, self.value = value < self.value, value
         for key, wait in list(self._waits.items()):
             if wait.cmp in STAYS_TRUE and not falls:

@@ -60,6 +60,10 @@ class CtaClock(ABC):
         wait(self.env.timeout(instant - self.env.now))
 
     @abstractmethod
+    def leaves_out(self, operation: str) -> bool:
+        """Whether this run is to go without the synchronising operation that is due now."""
+
+    @abstractmethod
     def move_remote(self) -> None:
         """Move the bytes that loads and stores of peers' memory have counted."""
 

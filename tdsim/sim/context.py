@@ -146,6 +146,8 @@ class HostContext:
                 f"PE {pe} does not exist", "ctx.signal_op", f"PEs are 0 to {self.n_pes - 1}"
             )
         sig.check_index(i, lambda: "ctx.signal_op", pe)
+        if self._leaves_out("signal_op"):
+            return
         host = self.world.machine.host
         self._spend(host.add_issue_ps if op == "add" else host.issue_ps, "signal")
         self._enqueue(stream, run.signal(self, sig, i, value, op, pe))
@@ -154,14 +156,23 @@ class HostContext:
         self, sig: SignalArray, i: int, cmp: str, value: int, stream: Any = None
     ) -> None:
         sig.check_index(i, lambda: "ctx.signal_wait_until")
+        if self._leaves_out("signal_wait_until"):
+            return
         self._spend(self.world.machine.host.issue_ps, "wait")
         self._enqueue(stream, run.wait_until(self, sig, i, cmp, value))
 
     def fork(self, stream: Stream, of: Stream | None = None) -> None:
-        self._order(of or self.main, stream)
+        if not self._leaves_out("fork"):
+            self._order(of or self.main, stream)
 
     def join(self, stream: Stream, into: Stream | None = None) -> None:
-        self._order(stream, into or self.main)
+        if not self._leaves_out("join"):
+            self._order(stream, into or self.main)
+
+    def _leaves_out(self, operation: str) -> bool:
+        """Whether this run is to go without the ordering operation that is due now."""
+        sites = self.world.sites
+        return sites is not None and sites.leaves_out(operation, host_place())
 
     def _order(self, first: Stream, then: Stream) -> None:
         """*then* waits for what *first* holds now; nothing to do if that is complete."""
@@ -177,6 +188,8 @@ class HostContext:
         self._enqueue(then, run.wait_event(self, then, event))
 
     def barrier_all(self, stream: Stream | None = None) -> None:
+        if self._leaves_out("barrier_all"):
+            return
         self._spend(self.world.machine.host.launch_ps, "barrier")
         self._enqueue(stream, run.barrier(self))
 

@@ -35,6 +35,11 @@ class Cta(TileOps, RemoteOps):
         """Run a helper of the kernel."""
         return prepare(function, self.world.functional)(*args, **kwargs)
 
+    def leaves_out(self, operation: str) -> bool:
+        """Whether this run is to go without the synchronising operation that is due now."""
+        sites = self.world.sites
+        return sites is not None and sites.leaves_out(operation, self.here())
+
     def program_id(self, axis: int) -> int:
         coordinate: int = self.launch.position(self.index, axis)
         return coordinate

@@ -10,20 +10,12 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
+from tdsim.sim.delivery import Delivery, check_copy, storing
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
 MAX_REMEMBERED = 32
 """Deliveries a CTA keeps before it looks which have arrived."""
-
-
-class Delivery:
-    """Data or a signal on its way to *pe*; *arrived* happens when it is visible there."""
-
-    __slots__ = ("arrived", "blocking", "pe")
-
-    def __init__(self, env: simpy.Environment, pe: int, blocking: bool) -> None:
-        self.arrived, self.pe, self.blocking = simpy.Event(env), pe, blocking
 
 
 class RemoteOps(CtaClock):
@@ -47,9 +39,11 @@ class RemoteOps(CtaClock):
 
     def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
         self._check_pe(pe)
-        self._check_copy("puts to", dst, src, dst, src)
+        check_copy(self, "puts to", dst, src, dst, src)
         if signal is not None:
             signal[0].check_index(signal[1], self.here, pe)
+            if self.leaves_out("putmem_signal"):
+                signal = None
         self.flush()
         self.world.puts += 1
         self.clock += (
@@ -110,7 +104,7 @@ class RemoteOps(CtaClock):
 
     def get(self, dst: View, src: View, pe: int) -> None:
         self._check_pe(pe)
-        self._check_copy("gets from", src, dst, dst, src)
+        check_copy(self, "gets from", src, dst, dst, src)
         self.flush()
         source = src.at(pe)
         got = self.world.transfer(src.nbytes, pe, self.rank, self._copy_cap())
@@ -137,7 +131,7 @@ class RemoteOps(CtaClock):
             delivery = Delivery(self.env, pe, True)
             self._remember(delivery)
             latency = self.world.machine.route(self.rank, pe).latency_ps
-            self.world.deliver(sent, latency, (), _storing(stores, delivery))
+            self.world.deliver(sent, latency, (), storing(stores, delivery))
         self.reads, self.writes = {}, {}
         for event in events:
             if event.callbacks is not None:
@@ -152,12 +146,16 @@ class RemoteOps(CtaClock):
 
     def fence(self) -> None:
         self.flush()
+        if self.leaves_out("fence"):
+            return
         self.fenced = tuple(d for d in self.outstanding if not d.arrived.triggered)
         if self.world.order is not None:
             self.world.order.fence(self)
 
     def quiet(self) -> None:
         self.flush()
+        if self.leaves_out("quiet"):
+            return
         begin = self.env.now
         for delivery in self.outstanding:
             if delivery.arrived.callbacks is not None:
@@ -172,6 +170,12 @@ class RemoteOps(CtaClock):
     ) -> None:
         self._check_pe(pe)
         sig.check_index(i, self.here, pe)
+        if not self.leaves_out("signal_op"):
+            self._signal(sig, i, value, op, pe, scope)
+
+    def _signal(
+        self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
+    ) -> None:
         self.settle()
         self.clock += self.costs.host.signal_ps
         self.flush()
@@ -200,6 +204,11 @@ class RemoteOps(CtaClock):
 
     def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
         sig.check_index(i, self.here, self.rank)
+        if not self.leaves_out("signal_wait_until"):
+            self._wait_until(sig, i, cmp, value)
+        return 0
+
+    def _wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> None:
         self.settle()
         rank = self.rank
         word = sig.word_of(rank, value)
@@ -217,7 +226,6 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
-        return 0
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()
@@ -243,6 +251,8 @@ class RemoteOps(CtaClock):
 
     def sync_all(self) -> None:
         self.flush()
+        if self.leaves_out("sync_all"):
+            return
         begin = self.env.now
         order = self.world.order
         arrived = order and order.arrive("device", self, self.rank)
@@ -255,8 +265,10 @@ class RemoteOps(CtaClock):
         total = 1
         for n in self.launch.grid:
             total *= n
-        self.signal_op(sig, i, 1, "add", self.rank)
-        self.signal_wait_until(sig, i, "ge", total)
+        sig.check_index(i, self.here, self.rank)
+        self._signal(sig, i, 1, "add", self.rank)
+        if not self.leaves_out("grid_barrier"):
+            self._wait_until(sig, i, "ge", total)
 
     def _check_pe(self, pe: int) -> None:
         if not 0 <= pe < self.world.n_pes:
@@ -264,28 +276,6 @@ class RemoteOps(CtaClock):
                 f"{self.name} names PE {pe}, which does not exist",
                 self.here(),
                 f"PEs are 0 to {self.world.n_pes - 1}",
-            )
-
-    def _check_copy(self, verb: str, remote: View, local: View, dst: View, src: View) -> None:
-        if not remote.buffer.symmetric:
-            raise ApiError(
-                f"{self.name} {verb} {remote}, which is not symmetric",
-                self.here(),
-                "allocate it with ctx.symmetric, or declare it symmetric=True",
-            )
-        for view in (remote, local):
-            if view.pe != self.rank:
-                raise ApiError(
-                    f"{self.name} {verb} another PE through {view}, not its own memory",
-                    self.here(),
-                    "name this PE's view and the other PE by number: the call translates",
-                )
-        if dst.shape != src.shape or dst.dtype != src.dtype:
-            raise ApiError(
-                f"{self.name} copies {src.dtype.short}{list(src.shape)} into "
-                f"{dst.dtype.short}{list(dst.shape)}",
-                self.here(),
-                "give two views of one shape and dtype",
             )
 
     def _before_put(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
@@ -304,13 +294,3 @@ class RemoteOps(CtaClock):
             for d in self.outstanding
             if not d.arrived.triggered and (d.blocking or d.arrived in earlier)
         )
-
-
-def _storing(stores: list[Any], delivery: Delivery) -> Any:
-    def land(_: Any) -> None:
-        for view, offsets, values in stores:
-            if values is not None and view.data is not None:
-                view.write(offsets, values)
-        delivery.arrived.succeed()
-
-    return land

@@ -68,6 +68,10 @@ class SignalArray:
         """The word that stands for *value* in the current call of *pe*."""
         return self.epoch[pe] * self.per_call + value
 
+    def relative(self, pe: int, word: int) -> int:
+        """*word* as its user sees it, relative to the call of *pe*."""
+        return word - self.epoch[pe] * self.per_call
+
     def holds(self, pe: int, i: int, cmp: str, word: int) -> bool:
         return COMPARE[cmp](self.words[pe][i], word)
 
@@ -107,7 +111,7 @@ class SignalArray:
 
     def describe(self, pe: int, i: int) -> str:
         """The word as its user sees it, relative to the call of *pe*."""
-        seen = self.words[pe][i] - self.epoch[pe] * self.per_call
+        seen = self.relative(pe, self.words[pe][i])
         writer = self.writers.get((pe, i))
         return f"is {seen}, last written by {writer}" if writer else f"is {seen}, never written"
 

@@ -22,6 +22,7 @@ from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock, missing_allocation
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.operations import call_end
+from tdsim.sim.sites import Sites
 from tdsim.sim.tile import Buffer
 from tdsim.sim.world import World
 from tdsim.topology import Machine
@@ -63,10 +64,14 @@ class Run:
 
 
 def simulate(
-    job: Job, listeners: tuple[Listener, ...] = (), order: OrderListener | None = None
+    job: Job,
+    listeners: tuple[Listener, ...] = (),
+    order: OrderListener | None = None,
+    sites: Sites | None = None,
 ) -> Run:
     """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
-    return _Simulation(job, listeners, order).run()
+    world = World(job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites)
+    return _Simulation(job, world).run()
 
 
 def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
@@ -77,19 +82,8 @@ def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
 
 
 class _Simulation:
-    def __init__(
-        self, job: Job, listeners: tuple[Listener, ...], order: OrderListener | None
-    ) -> None:
-        self.job = job
-        self.world = World(
-            job.machine,
-            job.functional,
-            job.seed,
-            listeners,
-            job.slowdown,
-            order,
-            job.functional and job.skewed,
-        )
+    def __init__(self, job: Job, world: World) -> None:
+        self.job, self.world = job, world
         self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
         self.inputs = (

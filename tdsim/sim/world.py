@@ -21,6 +21,7 @@ from tdsim.lang import DType
 from tdsim.sim.cost import Costs
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
+from tdsim.sim.sites import Sites
 from tdsim.sim.tile import Buffer, View
 from tdsim.topology import Machine
 from tdsim.units import us
@@ -106,9 +107,10 @@ class World:
         listeners: tuple[Listener, ...] = (),
         slowdown: float = 1.0,
         order: OrderListener | None = None,
+        sites: Sites | None = None,
         hostile: bool = False,
     ) -> None:
-        self.order = order
+        self.order, self.sites = order, sites
         self.machine, self.functional, self.listeners = machine, functional, listeners
         self.n_pes, self.node_size = machine.world_size, machine.gpus_per_node
         self.env = EventLoop()
