@@ -121,9 +121,13 @@ def signal_op(sig: Any, i: int, value: int, op: str, pe: int, scope: str = "sys"
     Stronger than NVSHMEM: a release at system scope after a CTA barrier, so the calling CTA's
     earlier stores and blocking puts are visible to whoever waits for it. Earlier non-blocking
     puts need :func:`quiet` (or :func:`fence`, for the same PE) first.
+
+    With *scope* ``"gpu"`` it is a release for this GPU only: another PE may see neither the
+    word nor the stores before it, until the kernel has ended.
     """
     _check_option("op", op, _SIGNAL_OPS)
-    reader().signal_op(sig, i, value, op, pe)
+    _check_option("scope", scope, _SCOPES)
+    reader().signal_op(sig, i, value, op, pe, scope)
 
 
 @op(visible=True, waits=True)

@@ -113,9 +113,13 @@ def signal(ctx: Any, sig: Any, i: int, value: int, op: str, pe: int) -> OnStream
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
+            landed.succeed()
 
+        landed = simpy.Event(ctx.env)
         gates = world.under_way(ctx.rank, non_blocking=False)
         world.deliver(None, route.latency_ps + world.jitter(route.ordered), gates, land)
+        if pe == ctx.rank and world.functional:
+            yield landed  # what follows on the stream must see its own PE's word
 
     return steps
 

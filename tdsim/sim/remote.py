@@ -185,12 +185,15 @@ class RemoteOps(CtaClock):
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
         released = order and order.release(self, pe, scope)
-        if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
+        adversary = self.world.adversary
+        if scope == "gpu" and pe != self.rank and adversary and adversary.hides():
             gates = (*gates, self.launch.done)
 
         delivery = Delivery(self.env, pe, False)
         if not route.ordered:
             self._remember(delivery)
+        if pe == self.rank:
+            self.own_signals[sig, i] = delivery.arrived
 
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
@@ -216,6 +219,9 @@ class RemoteOps(CtaClock):
             self.flush()
         elif self.world.listeners:
             self.note()
+        own = self.own_signals.pop((sig, i), None)
+        if own is not None and own.callbacks is not None and sig.holds(rank, i, cmp, word):
+            self._see(own, sig.label(i))
         if not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
@@ -226,6 +232,20 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
+
+    def see_own_signals(self) -> None:
+        """Let signals to words of this PE land before the kernel ends: they are in order."""
+        for arrival in self.own_signals.values():
+            if arrival.callbacks is not None:
+                wait(arrival)
+
+    def _see(self, arrival: Any, label: str) -> None:
+        """Let a signal of this CTA to a word of its own PE land before it looks at the word."""
+        self.flush()
+        begin = self.env.now
+        if arrival.callbacks is not None:
+            wait(arrival)
+            self.waited("wait", begin, None, label)
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()

@@ -70,7 +70,10 @@ def simulate(
     sites: Sites | None = None,
 ) -> Run:
     """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
-    world = World(job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites)
+    world = World(
+        job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites,
+        hostile=job.functional and job.skewed,
+    )  # fmt: skip
     return _Simulation(job, world).run()
 
 

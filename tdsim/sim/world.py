@@ -18,6 +18,7 @@ from tdsim.engine.stream import Connection, CopyEngines, Stream
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
+from tdsim.sim.adversary import Adversary
 from tdsim.sim.cost import Costs
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
@@ -49,19 +50,6 @@ class Gpu:
             connection = self._connections[len(self.streams) % len(self._connections)]
             found = self.streams[name] = Stream(self.env, name, connection)
         return found
-
-
-class AnyOrder:
-    """Admits waiting grids in any order, as hardware may that starts two streams at once."""
-
-    def __init__(self, env: EventLoop, chance: random.Random) -> None:
-        self._env, self._random = env, chance
-
-    def later(self, call: Callable[[], None]) -> None:
-        _after(self._env, self._random.randrange(MAX_JITTER_PS), lambda _: call())
-
-    def pick(self, count: int) -> int:
-        return self._random.randrange(count) if count > 1 else 0
 
 
 class Barrier:
@@ -96,7 +84,7 @@ class World:
 
     *functional*: tiles carry data, loops run in full, fresh memory is NaN, deliveries on
     unordered paths are shuffled by *seed*. Otherwise tiles are shapes and loops fold.
-    *hostile*: grids of several streams share SM slots in any order.
+    *hostile*: an adversary decides what hardware leaves open, by *seed*.
     """
 
     def __init__(
@@ -121,8 +109,8 @@ class World:
             capacity[f"gpu{rank}", "hbm"] = machine.gpu.hbm.bytes_per_s // 2
         self.net = Network(self.env, capacity, soft=machine.soft_links())
         self.net.on_rates = self._rates if listeners else None
-        admission = AnyOrder(self.env, self.random) if hostile else None
-        self.gpus = [Gpu(self.env, machine, admission) for _ in range(self.n_pes)]
+        self.adversary = Adversary(self.env, self.random) if hostile else None
+        self.gpus = [Gpu(self.env, machine, self.adversary) for _ in range(self.n_pes)]
         cost, everyone = self._barrier_ps(), range(self.n_pes)
         self.barriers = {
             "device": Barrier(self.env, everyone, cost, "sync_all"),
@@ -214,13 +202,6 @@ class World:
         if ordered or not self.functional:
             return 0
         return self.random.randrange(MAX_JITTER_PS)
-
-    def may_stay_hidden(self) -> bool:
-        """Whether what is written at GPU scope stays unseen by peers until its kernel ends.
-
-        Either is legal, so a functional run takes one or the other by chance.
-        """
-        return self.functional and self.random.random() < 0.5
 
     # memory -------------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ CASES = (
         id="A1 address translated twice",
         program=lambda: translated(True),
         verdict="API-ERROR",
-        says=("through mail", "the call translates"),
+        says=("puts to another PE through", "the call translates"),
     ),
     Case(id="A1 local address", program=lambda: translated(False), verdict="CLEAN"),
     Case(
@@ -122,7 +122,7 @@ CASES = (
         id="D9 beyond the heap",
         program=lambda: heap_of(100),
         verdict="API-ERROR",
-        says=("100.0 GiB", "80.0 GiB"),
+        says=("asks for 100.0 GiB", "of the GPU's 74.5 GiB"),
     ),
     Case(id="D9 within the heap", program=lambda: heap_of(0), verdict="CLEAN"),
     Case(

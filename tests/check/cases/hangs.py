@@ -93,7 +93,7 @@ def counter(cmp: str):
 
 
 @td.kernel
-def rounds(count, HOW: td.constexpr):
+def rounds(count, seen, HOW: td.constexpr):
     """Two rounds of a barrier that counts with sets, with sets and a fence, or with adds."""
     other = 1 - td.my_pe()
     if HOW == "add":
@@ -105,14 +105,14 @@ def rounds(count, HOW: td.constexpr):
             td.fence()
         td.signal_op(count, 0, 2, "set", other)
     token = td.signal_wait_until(count, 0, "ge", 2)
-    td.signal_op(count, 1, td.after(token, 2), "add", td.my_pe())
+    td.signal_op(seen, 0, td.after(token, 1), "set", td.my_pe())
 
 
 def round_numbers(how: str):
     """A22: on a network without order an earlier set can overtake a later one."""
 
     def host(ctx):
-        ctx.launch(rounds, 1, (ctx.signals(2, per_call=2), how))
+        ctx.launch(rounds, 1, (ctx.signals(1, per_call=2), ctx.signals(1), how))
 
     return program(host)
 

@@ -168,8 +168,8 @@ CASES = (
         id="A7 148 CTAs and a waiting kernel",
         program=lambda: beside(148, True),
         topology=with_sms(148),
-        verdict="HANG",
-        seeds=8,
+        verdict="HANG!",
+        says=("1 of 148 CTAs have no SM slot",),
     ),
     Case(
         id="A7 146 CTAs and a waiting kernel",
