@@ -16,12 +16,14 @@ from tdsim.sim.hooks import OrderListener
 
 
 class Sent(NamedTuple):
-    """A signal on its way: what its receiver learns, and the sending."""
+    """A signal on its way: what its receiver learns, the sending, and who knows of its landing.
+
+    A signal to a word of the own PE is in program order for the *owners*: CTA and stream.
+    """
 
     clock: Clock
     event: Event
-    own: Actor | None = None
-    """The sender, if it signals its own PE: its later waits know of it."""
+    owners: tuple[Actor, ...] = ()
 
 
 class HappensBefore(OrderListener):
@@ -105,8 +107,7 @@ class HappensBefore(OrderListener):
         )
         reads = (actor.number, actor.stamps()) if blocking else (number, stamps)
         self._touch("read", src, None, None, actor, actor.clock, *reads, cta, event)
-        writes = (actor.number, actor.stamps()) if ordered else (number, stamps)
-        self._touch("write", target, None, None, actor, sends, *writes, cta, event)
+        self._touch("write", target, None, None, actor, sends, number, stamps, cta, event)
         if not signals:
             return None
         sends[number] = actor.time if number == actor.number else 1
@@ -207,7 +208,10 @@ class HappensBefore(OrderListener):
             self._complete(who.rank, sends, 1)
         who.tick()
         sent = self._sent(who, sends, self._place(actor), pe)
-        return sent._replace(own=who) if pe == who.rank else sent
+        if pe != who.rank:
+            return sent
+        stream = (self._launches[actor.launch],) if who.covered else ()
+        return sent._replace(owners=(who, *stream))
 
     def _sent(self, actor: Actor, clock: Clock, place: str, pe: int) -> Sent:
         event = self.story.tell(actor.rank, actor.name, f"signals PE {pe}", place)
@@ -217,12 +221,15 @@ class HappensBefore(OrderListener):
         word, value, sent = self._word(sig, pe, i), sig.words[pe][i], released.event
         what = f"its signal makes {sig.label(i)} on PE {pe} {sig.relative(pe, value)}"
         event = self.story.tell(sent.rank, sent.who, what, "", sent.number)
-        for wait, landing in word.land(value, released.clock, op, event, sent.place):
-            key = (sig.name, wait.place, sent.place)
+        lost, answered = word.land(value, released.clock, op, event, sent.place)
+        for owner in released.owners:
+            owner.clock[word.number] = word.count
+        if answered:
+            self.lost = {k: found for k, found in self.lost.items() if found[1] not in answered}
+        for wait, landing in lost:
+            key = (word, wait.place, sent.place)
             told = self.story.about((wait.who, sent.who))
             self.lost.setdefault(key, (sig.label(i), wait, landing, told))
-        if released.own is not None:
-            released.own.learn({word.number: word.count})
 
     def acquire(self, actor: Any, sig: Any, pe: int, i: int, cmp: str, word: int) -> None:
         who, found = self._actors[actor], self._word(sig, pe, i)

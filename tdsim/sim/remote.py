@@ -188,9 +188,10 @@ class RemoteOps(CtaClock):
         # A signal to the own PE is a store: later signals release it, and this CTA's own waits
         # see it. One to another PE only counts for fence and quiet.
         delivery = Delivery(self.env, pe, blocking=pe == self.rank)
-        self._remember(delivery)
+        if self.world.functional:
+            self._remember(delivery)
         if pe == self.rank:
-            self.own_updates[sig, i] = delivery.arrived
+            self.own_signals[sig, i] = delivery.arrived
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
@@ -223,7 +224,7 @@ class RemoteOps(CtaClock):
             self.flush()
         elif self.world.listeners:
             self.note()
-        own = self.own_updates.get((sig, i))
+        own = self.own_signals.get((sig, i))
         if (own is not None and not own.triggered) or not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
@@ -238,6 +239,12 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
+
+    def see_own_signals(self) -> None:
+        """Let signals to words of this PE land before the kernel ends: they are in order."""
+        for arrival in self.own_signals.values():
+            if arrival.callbacks is not None:
+                wait(arrival)
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()
