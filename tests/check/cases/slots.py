@@ -37,7 +37,7 @@ def waits_for_the_grid(done):
 def takes_a_while(out):
     """Hold a slot for some time, and wait for nobody."""
     total = td.zeros((4, 8), td.float32)
-    for i in range(64):
+    for _i in range(64):
         total = total + 1.0
     td.store(out, (0, 0), total)
 
