@@ -73,7 +73,7 @@ def test_pes_held_back_are_held_longer_than_ranks_are_skewed():
 
 @pytest.mark.parametrize("held", [{4: 1}, {-1: 1}, {0: -5}])
 def test_a_delay_of_no_pe_or_into_the_past_is_refused(held):
-    with pytest.raises(UsageError, match="no such rank|a delay of at least 0"):
+    with pytest.raises(UsageError, match=r"no such rank|a delay of at least 0"):
         check(straggler(), topology="h800x4", delays=held)
 
 
