@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
@@ -24,6 +24,7 @@ from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
 from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
+from tdsim.units import to_us
 
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
 MAX_SHOWN = 5
@@ -49,6 +50,8 @@ class CheckResult:
     findings: tuple[Finding, ...]
     explored: Explored | None = None
     """For an exhaustive check, how much it covered."""
+    late_us: dict[int, float] = field(default_factory=dict)
+    """PEs that were asked to start each call late, and by how much."""
 
     @property
     def exit_code(self) -> int:
@@ -67,6 +70,8 @@ class CheckResult:
             f"{self.kernel} on {self.topology}, {sizes}, {self.dtype}: {self.verdict} "
             f"({self.calls} calls back to back, {how}, NaN-filled memory)"
         ]
+        for rank, late in self.late_us.items():
+            lines.append(f"PE {rank} starts each call {late} us late: a straggler")
         shown = self.findings[:MAX_SHOWN]
         lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
         if shown and shown[0].story:
@@ -91,11 +96,13 @@ def check(
     calls: int = 3,
     exhaustive: bool = False,
     schedules: int = MAX_SCHEDULES,
+    delays: Mapping[int, int] | None = None,
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
 
     An *exhaustive* check runs every schedule of a small program instead, at most *schedules*,
-    with the inputs of *seed*, and judges by the results alone.
+    with the inputs of *seed*, and judges by the results alone. *delays* let PEs start each
+    call late, in picoseconds by PE: however late, that is no hang.
 
     Without *shape* the program's own small shape is used. Raises UsageError for input that is
     not legal; whatever the program itself does wrong is a verdict.
@@ -103,7 +110,7 @@ def check(
     for name, number in (("seeds", seeds), ("calls", calls), ("schedules", schedules)):
         if number < 1:
             raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
-    job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed)
+    job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed, delays)
     tried: list[int] = []
     findings: list[Finding] = []
     explored: Explored | None = None
@@ -127,6 +134,7 @@ def check(
         verdict=findings[0].verdict if findings else CLEAN,
         findings=tuple(findings),
         explored=explored,
+        late_us={rank: to_us(late) for rank, late in job.delays.items() if late},
     )
 
 
@@ -138,6 +146,7 @@ def functional_job(
     dtype: str,
     calls: int,
     seed: int,
+    delays: Mapping[int, int] | None = None,
 ) -> Job:
     """A run with data and skewed ranks, of the program's own small shape if none is given.
 
@@ -148,7 +157,7 @@ def functional_job(
     chosen = shape
     if chosen is None:
         chosen = program.default_shape(target.world_size, target.num_nodes)
-    job = make_job(program, target, chosen, tunables, dtype, seed)
+    job = make_job(program, target, chosen, tunables, dtype, seed, delays=delays)
     _refuse_large(job, target.world_size * calls)
     return replace(job, calls=calls, functional=True, skewed=True)
 

@@ -110,7 +110,7 @@ def test_a_put_with_a_signal_operation_that_does_not_exist_is_named(put):
 
 def test_a_compare_that_does_not_exist_is_named():
     with pytest.raises(
-        UsageError, match='cmp=\'>=\'; expected one of "eq" "ne" "gt" "ge" "lt" "le"'
+        ApiError, match='cmp=\'>=\'; write one of "eq" "ne" "gt" "ge" "lt" "le"'
     ):
         td.signal_wait_until(None, 0, ">=", 1)
 

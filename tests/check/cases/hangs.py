@@ -7,24 +7,24 @@ from tdsim import lang as td
 
 
 @td.kernel
-def meet(arrived, i):
+def meet(arrived, met, i):
     """Tell the other PE that this one is here, then wait for it: a barrier of two."""
     td.signal_op(arrived, i, 1, "set", 1 - td.my_pe())
     token = td.signal_wait_until(arrived, i, "ge", 1)
-    td.signal_op(arrived, i, td.after(token, 1), "set", td.my_pe())
+    td.signal_op(met, i, td.after(token, 1), "set", td.my_pe())
 
 
 def two_reductions(opposite: bool, channels: int):
     """A3: two collectives X and Y, on one stream or two, on one PE in the other order."""
 
     def host(ctx):
-        arrived = ctx.signals(2)
+        arrived, met = ctx.signals(2), ctx.signals(2)
         streams = [ctx.stream(f"channel {i}") for i in range(channels)]
         for stream in streams:
             ctx.fork(stream)
         order = (1, 0) if opposite and ctx.my_pe == 1 else (0, 1)
         for i in order:
-            ctx.launch(meet, 1, (arrived, i), stream=streams[i % channels])
+            ctx.launch(meet, 1, (arrived, met, i), stream=streams[i % channels])
         for stream in streams:
             ctx.join(stream)
 
@@ -32,20 +32,20 @@ def two_reductions(opposite: bool, channels: int):
 
 
 @td.kernel
-def pairwise(arrived):
+def pairwise(arrived, met):
     """CTA i of each PE meets CTA i of the other."""
     me = td.program_id(0)
     td.signal_op(arrived, me, 1, "set", 1 - td.my_pe())
     token = td.signal_wait_until(arrived, me, "ge", 1)
-    td.signal_op(arrived, td.after(token, me), 1, "set", td.my_pe())
+    td.signal_op(met, td.after(token, me), 1, "set", td.my_pe())
 
 
 def grids(mine: int, other: int):
     """A10: the two PEs of a pairwise barrier chose their grids apart from each other."""
 
     def host(ctx):
-        arrived = ctx.signals(16)
-        ctx.launch(pairwise, mine if ctx.my_pe == 0 else other, (arrived,))
+        arrived, met = ctx.signals(16), ctx.signals(16)
+        ctx.launch(pairwise, mine if ctx.my_pe == 0 else other, (arrived, met))
 
     return program(host)
 
@@ -106,6 +106,8 @@ def rounds(count, seen, HOW: td.constexpr):
         td.signal_op(count, 0, 2, "set", other)
     token = td.signal_wait_until(count, 0, "ge", 2)
     td.signal_op(seen, 0, td.after(token, 1), "set", td.my_pe())
+    if HOW == "fence":
+        td.quiet()
 
 
 def round_numbers(how: str):
