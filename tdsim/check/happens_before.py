@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tdsim.check.clocks import Actor, Clock, Numbers, Put, Stamp, join
+from tdsim.check.clocks import Actor, Clock, Numbers, Put, Stamp, join, knows
 from tdsim.check.shadow import Access, Conflict, Shadow
 from tdsim.check.story import Event, Story
 from tdsim.check.words import Landing, Wait, Word
 from tdsim.sim.hooks import OrderListener
+from tdsim.sim.signals import COMPARE
 
 
 class Sent(NamedTuple):
@@ -29,7 +30,7 @@ class HappensBefore(OrderListener):
 
     def __init__(self) -> None:
         self.conflicts: dict[tuple[Any, ...], tuple[Conflict, tuple[Event, ...]]] = {}
-        self.lost: dict[tuple[Any, ...], tuple[str, Wait, Landing, tuple[Event, ...]]] = {}
+        self._lost: list[tuple[Any, tuple[str, Wait, Landing, tuple[Event, ...]]]] = []
         self.story = Story()
         self.count = 0
         self._numbers = Numbers()
@@ -216,9 +217,19 @@ class HappensBefore(OrderListener):
         for wait, landing in word.land(value, released.clock, op, event, sent.place):
             key = (sig.name, wait.place, sent.place)
             told = self.story.about((wait.who, sent.who))
-            self.lost.setdefault(key, (sig.label(i), wait, landing, told))
+            self._lost.append((key, (sig.label(i), wait, landing, told)))
+        for entry in tuple(self._lost):
+            label, wait, *_ = entry[1]
+            if label == sig.label(i) and _answers(wait, pe, value, released):
+                self._lost.remove(entry)
+                word.waited(wait.past[0][0], wait)  # until it is undone again
         if released.own is not None:
             released.own.learn({word.number: word.count})
+
+    @property
+    def lost(self) -> dict[tuple[Any, ...], tuple[str, Wait, Landing, tuple[Event, ...]]]:
+        """Signals that may be undone unseen, each pair of places once."""
+        return dict(reversed(self._lost))
 
     def acquire(self, actor: Any, sig: Any, pe: int, i: int, cmp: str, word: int) -> None:
         who, found = self._actors[actor], self._word(sig, pe, i)
@@ -285,3 +296,10 @@ def _window(view: Any, offsets: Any, shape: Any) -> tuple[slice, ...] | None:
         window.append(slice(base + low, base + high))
         base = 0
     return tuple(window)
+
+
+def _answers(wait: Wait, pe: int, value: int, sent: Sent) -> bool:
+    """Whether a signal that made the word *value* ends *wait*, should that have missed all."""
+    if wait.rank != pe or not COMPARE[wait.cmp](value, wait.value):
+        return False
+    return not knows(sent.clock, wait.past)

@@ -222,6 +222,20 @@ class ChosenWorld(World):
     def run(self) -> None:
         self.schedule.run(self.env)
 
+    def _landing(self, about: Sent, land: Callable[[Any], Any]) -> Callable[[Any], None]:
+        """*land* for a stream's signal to its own PE, which is no step of its own."""
+        assert about.word is not None
+        sig, i, op = about.word
+        word = _word(sig, about.pe, i, op)
+
+        def landing(event: Any) -> None:
+            land(event)
+            self.schedule.landed.add(word.place)
+            if self.schedule.current is not None:
+                self.schedule.current.touches.append(word)
+
+        return landing
+
     def may_stay_hidden(self) -> bool:
         if self.schedule.sharing is not None:
             self.schedule.sharing.left.add("how long GPU-scope signals stay hidden from peers")
@@ -237,7 +251,7 @@ class ChosenWorld(World):
     ) -> None:
         of_stream = isinstance(about.issuer, str)
         if of_stream and about.rank == about.pe:  # in stream order, so its stop was before
-            super().deliver(sent, 0, gates, land, about)
+            super().deliver(sent, 0, gates, self._landing(about, land), about)
             return
         issuer = about.issuer if of_stream else about.issuer.actor
         number = self.schedule.sent[issuer] = self.schedule.sent.get(issuer, 0) + 1
