@@ -25,6 +25,8 @@ from oracle import (
 )
 
 from tdsim import lang as td
+from tdsim.check.checker import functional_job
+from tdsim.topology import machine
 
 MAX_OPS = 8
 """Most operations of a CTA."""
@@ -441,3 +443,18 @@ def _row(op, reads):
             return (what, len(reads) - 1, place, 0, 0, "", 0)
         case _:
             return (FENCE if isinstance(op, Fence) else QUIET, 0, 0, 0, 0, "", 0)
+
+
+def machine_for(program):
+    """A machine whose paths and SM slots are those of *program*."""
+    one_node = program.ordered or program.n_pes == 1
+    base = machine(f"h800x{program.n_pes}" if one_node else f"h800x{program.n_pes}x1")
+    if program.slots is None:
+        return base
+    return replace(base, gpu=replace(base.gpu, num_sms=program.slots))
+
+
+def job_of(program):
+    """One call of *program* on its machine."""
+    prog, target = translate(program), machine_for(program)
+    return functional_job(prog, target, None, None, "fp32", calls=1, seed=0)
