@@ -115,6 +115,8 @@ class Schedule:
         self.pending: dict[str, Step] = {}
         self.current: Step | None = None
         self.taken = 0
+        self.landed: set[Place] = set()
+        """Words that have changed since the last step although no step stands for it."""
         self.sent: dict[str, int] = {}
         """Deliveries by issuer, for their names."""
 
@@ -131,9 +133,7 @@ class Schedule:
         while True:
             env.run()
             pending = list(self.pending.values())
-            for step in pending:
-                if step.wait or not step.enabled:  # anything else stays enabled
-                    step.enabled = step.ready()
+            self._see_who_can(pending)
             if not any(step.enabled for step in pending):
                 break
             self.current = self.chooser.choose(pending)
@@ -141,6 +141,19 @@ class Schedule:
             self.taken += 1
             self.current.fire()
         self.chooser.ended(pending)
+
+    def _see_who_can(self, pending: Sequence[Step]) -> None:
+        """Look again at new steps, at waits whose word has changed, and at what was gated."""
+        touches = self.current.touches if self.current else ()
+        changed = {touch.place for touch in touches} | self.landed
+        self.landed = set()
+        for step in pending:
+            if step.wait and step.born < self.taken:
+                look = step.touches[0].place in changed
+            else:
+                look = not step.enabled
+            if look:
+                step.enabled = step.ready()
 
 
 class RandomChooser:

@@ -18,7 +18,8 @@ from tdsim.errors import ApiError
 from tdsim.lang import DType, Program, activate
 from tdsim.programs import standard_inputs
 from tdsim.sim.choices import Chooser
-from tdsim.sim.chosen import ChosenContext, ChosenWorld
+from tdsim.sim.chosen import ChosenWorld
+from tdsim.sim.chosen_host import ChosenContext
 from tdsim.sim.context import HostContext
 from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock, missing_allocation

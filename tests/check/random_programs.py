@@ -25,6 +25,8 @@ from oracle import (
 )
 
 from tdsim import lang as td
+from tdsim.check.checker import functional_job
+from tdsim.topology import machine
 
 MAX_OPS = 8
 """Most operations of a CTA."""
@@ -177,8 +179,50 @@ def cleared(rng):
     return _program(2, [(0, sender), (1, receiver)])
 
 
+def laps(rng):
+    """A free-running producer and a consumer that may be lapped."""
+    rounds = rng.randint(2, 3)
+    sender = []
+    for k in range(1, rounds + 1):
+        sender += [Signal(1, "s0", "set", k), *([Fence()] if rng.random() < 0.8 else [])]
+    receiver = [Wait("s0", rng.choice(("ge", "ge", "eq")), k) for k in range(1, rounds + 1)]
+    return _program(2, [(0, sender), (1, receiver)])
+
+
+def soup(rng):
+    """Operations thrown together, over two words and two places."""
+    n_pes = rng.randint(1, 3)
+    ctas = [
+        (pe, [_any(rng, pe, n_pes) for _ in range(rng.randint(2, 4))])
+        for pe in (rng.randrange(n_pes) for _ in range(rng.randint(2, 3)))
+    ]
+    return _program(n_pes, ctas, rng.choice((None, None, None, 1, 2)))
+
+
+def _any(rng, pe, n_pes):
+    dst, loc, word = rng.randrange(n_pes), f"d{rng.randint(0, 1)}", f"s{rng.randint(0, 1)}"
+    value, nbi = rng.randint(1, 2), rng.random() < 0.5
+    how = rng.choice((("set", 0), ("set", 1), ("add", 1), ("add", 1)))
+    if dst == pe:
+        local = (Store(loc, value), Add("c0", 1), Signal(pe, word, *how), Fence(), Quiet())
+        return rng.choice(local)
+    return rng.choice(
+        (
+            Put(dst, loc, value, nbi),
+            PutSignal(dst, loc, value, word, *how, nbi),
+            Signal(dst, word, *how),
+            Signal(dst, word, *how),
+            Wait(word, rng.choice(("eq", "ge")), rng.randint(0, 2)),
+            Wait(word, "ge", 1),
+            Read(loc, value),
+            Read("c0", 1),
+        )
+    )
+
+
 PROTOCOLS = (
     mailboxes, credits, totals, exchanges, barriers, resets, relays, counters, queues, cleared,
+    laps, soup, soup, soup,
 )  # fmt: skip
 
 
@@ -399,3 +443,18 @@ def _row(op, reads):
             return (what, len(reads) - 1, place, 0, 0, "", 0)
         case _:
             return (FENCE if isinstance(op, Fence) else QUIET, 0, 0, 0, 0, "", 0)
+
+
+def machine_for(program):
+    """A machine whose paths and SM slots are those of *program*."""
+    one_node = program.ordered or program.n_pes == 1
+    base = machine(f"h800x{program.n_pes}" if one_node else f"h800x{program.n_pes}x1")
+    if program.slots is None:
+        return base
+    return replace(base, gpu=replace(base.gpu, num_sms=program.slots))
+
+
+def job_of(program):
+    """One call of *program* on its machine."""
+    prog, target = translate(program), machine_for(program)
+    return functional_job(prog, target, None, None, "fp32", calls=1, seed=0)
