@@ -8,6 +8,7 @@ from typing import Any
 import simpy
 
 from tdsim.engine.fiber import wait
+from tdsim.sim.causes import Causes
 from tdsim.sim.choices import Chooser, Schedule, Step, Touch
 from tdsim.sim.cta import Cta
 from tdsim.sim.delivery import Sent
@@ -137,6 +138,8 @@ class ChosenWorld(World):
     def __init__(self, chooser: Chooser, *args: Any) -> None:
         super().__init__(*args)
         self.schedule = Schedule(chooser)
+        if self.order is None and chooser.sharing is not None:
+            self.order = Causes(self.schedule)
 
     def run(self) -> None:
         self.schedule.run(self.env)
