@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -20,6 +20,7 @@ from . import driver
 from .hangs import WaitReport
 from .heap import Heap
 from .memory import Signals, View, packed, scalar_spec
+from .simulator_only import SimulatorOnly, refuse_clusters
 from .sms import SmSet
 
 
@@ -45,7 +46,7 @@ HOUSEKEEPING = (add_to_signal, meet, next_call)
 """Kernels that stand for operations of the host."""
 
 
-class Context:
+class Context(SimulatorOnly):
     """One PE's host side. Until :meth:`ready`, calls allocate and compile and run nothing.
 
     So every module is loaded before the first launch (loading waits for running kernels, which
@@ -172,12 +173,6 @@ class Context:
         found: Signals = self._kept_from_call("signals", (count, per_call), make)
         return found
 
-    def team(self, pes: Sequence[int]) -> td.Team:
-        raise _simulated_only(f"a team of the PEs {list(pes)}", "ctx.team")
-
-    def replay(self, name: str, capture: Callable[[], None]) -> None:
-        raise _simulated_only(f"graph {name}", "ctx.replay")
-
     def memory(self, kind: str) -> list[View]:
         """All memory of *kind* that the program holds, but what it wants zeroed."""
         return [view for asked, view in self._allocations[kind] if asked[-1] is not True]
@@ -206,8 +201,7 @@ class Context:
         role: str = "compute",
         cluster: int = 1,
     ) -> None:
-        if cluster != 1:
-            raise _simulated_only("a launch of clusters", "ctx.launch")
+        refuse_clusters(cluster)
         del ctas_per_sm, role  # what fits on an SM follows from the compiled kernel
         key = (kernel, tuple(args), num_warps, num_stages)
         if key not in self._launches:
@@ -279,16 +273,6 @@ class Context:
 
     def barrier_all(self, stream: torch.cuda.Stream | None = None) -> None:
         self.launch(meet, 1, (), stream, num_warps=1)
-
-
-def _simulated_only(what: str, where: str) -> UsageError:
-    """The error for what the language has and this backend does not run."""
-    return UsageError(
-        what=f"{what} on a GPU",
-        where=where,
-        expected="a program without it",
-        cure="the simulator only has it: use tdsim check or predict",
-    )
 
 
 def _step(shape: tuple[int, ...]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
@@ -26,12 +26,15 @@ from tdsim.sim import Job, simulate
 from tdsim.sim.choices import RandomChooser
 from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
+from tdsim.units import to_us
 
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
 MAX_SHOWN = 5
 """Findings that the text report prints."""
 SMALL_RUN, MORE_SCHEDULES = 2000, 4
 """Events of a run that is repeated so often with a random chooser: it costs next to nothing."""
+LAST_EVENTS = 8
+"""Events shown before the end of a run that did not finish."""
 MAX_BYTES = 2 * 2**30
 """Most tensor data, over all ranks and calls, that a functional run may hold."""
 
@@ -51,6 +54,8 @@ class CheckResult:
     findings: tuple[Finding, ...]
     explored: Explored | None = None
     """For an exhaustive check, how much it covered."""
+    late_us: dict[int, float] = field(default_factory=dict)
+    """PEs that were asked to start each call late, and by how much."""
 
     @property
     def exit_code(self) -> int:
@@ -69,6 +74,8 @@ class CheckResult:
             f"{self.kernel} on {self.topology}, {sizes}, {self.dtype}: {self.verdict} "
             f"({self.calls} calls back to back, {how}, NaN-filled memory)"
         ]
+        for rank, late in self.late_us.items():
+            lines.append(f"PE {rank} starts each call {late} us late: a straggler")
         shown = self.findings[:MAX_SHOWN]
         lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
         if shown and shown[0].story:
@@ -93,11 +100,13 @@ def check(
     calls: int = 3,
     exhaustive: bool = False,
     schedules: int = MAX_SCHEDULES,
+    delays: Mapping[int, int] | None = None,
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
 
     An *exhaustive* check runs every schedule of a small program instead, at most *schedules*,
-    with the inputs of *seed*, and judges by the results alone.
+    with the inputs of *seed*, and judges by the results alone. *delays* let PEs start each
+    call late, in picoseconds by PE: however late, that is no hang.
 
     Without *shape* the program's own small shape is used. Raises UsageError for input that is
     not legal; whatever the program itself does wrong is a verdict.
@@ -105,7 +114,7 @@ def check(
     for name, number in (("seeds", seeds), ("calls", calls), ("schedules", schedules)):
         if number < 1:
             raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
-    job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed)
+    job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed, delays)
     tried: list[int] = []
     findings: list[Finding] = []
     explored: Explored | None = None
@@ -129,6 +138,7 @@ def check(
         verdict=findings[0].verdict if findings else CLEAN,
         findings=tuple(findings),
         explored=explored,
+        late_us={rank: to_us(late) for rank, late in job.delays.items() if late},
     )
 
 
@@ -140,6 +150,7 @@ def functional_job(
     dtype: str,
     calls: int,
     seed: int,
+    delays: Mapping[int, int] | None = None,
 ) -> Job:
     """A run with data and skewed ranks, of the program's own small shape if none is given.
 
@@ -150,7 +161,7 @@ def functional_job(
     chosen = shape
     if chosen is None:
         chosen = program.default_shape(target.world_size, target.num_nodes)
-    job = make_job(program, target, chosen, tunables, dtype, seed)
+    job = make_job(program, target, chosen, tunables, dtype, seed, delays=delays)
     _refuse_large(job, target.world_size * calls)
     return replace(job, calls=calls, functional=True, skewed=True)
 
@@ -202,7 +213,7 @@ def _one_run(
         ended = [
             Finding(
                 verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck,
-                story=seen.story.last(),
+                story=seen.story.last(LAST_EVENTS),
             )
         ]  # fmt: skip
     return [*ended, *findings_of(seen, job.seed), *data], events

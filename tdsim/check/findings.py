@@ -32,7 +32,12 @@ class Finding:
 
 def findings_of(seen: HappensBefore, seed: int) -> Iterator[Finding]:
     """Lost signals first, because they explain more, then races."""
+    shown = set()
     for word, wait, landing, told in seen.lost.values():
+        places = (wait.place, landing.place)
+        if places in shown:
+            continue
+        shown.add(places)
         yield replace(_lost(word, wait, landing, seed), story=told)
     for conflict, told in seen.conflicts.values():
         yield replace(_race(conflict, seed), story=told)

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tdsim.check.clocks import Actor, Clock, Numbers, Put, Stamp, join, knows
+from tdsim.check.clocks import Actor, Clock, Numbers, Put, Stamp, join
 from tdsim.check.shadow import Access, Conflict, Shadow
 from tdsim.check.story import Event, Story
 from tdsim.check.words import Landing, Wait, Word
 from tdsim.sim.hooks import OrderListener
-from tdsim.sim.signals import COMPARE
 
 
 class Sent(NamedTuple):
-    """A signal on its way: what its receiver learns, and the sending."""
+    """A signal on its way: what its receiver learns, the sending, and who knows of its landing.
+
+    A signal to a word of the own PE is in program order for the *owners*: CTA and stream.
+    """
 
     clock: Clock
     event: Event
-    own: Actor | None = None
-    """The sender, if it signals its own PE: its later waits know of it."""
+    owners: tuple[Actor, ...] = ()
 
 
 class HappensBefore(OrderListener):
@@ -30,7 +31,7 @@ class HappensBefore(OrderListener):
 
     def __init__(self) -> None:
         self.conflicts: dict[tuple[Any, ...], tuple[Conflict, tuple[Event, ...]]] = {}
-        self._lost: list[tuple[Any, tuple[str, Wait, Landing, tuple[Event, ...]]]] = []
+        self.lost: dict[tuple[Any, ...], tuple[str, Wait, Landing, tuple[Event, ...]]] = {}
         self.story = Story()
         self.count = 0
         self._numbers = Numbers()
@@ -101,10 +102,12 @@ class HappensBefore(OrderListener):
         if not (ordered and blocking):
             put = self._send(actor, target.pe, blocking, ordered)
             number, stamps = put.number, put.past
+        event = self.story.tell(
+            actor.rank, actor.name, f"puts {src} into {target}", self._place(cta)
+        )
         reads = (actor.number, actor.stamps()) if blocking else (number, stamps)
-        self._touch("read", src, None, None, actor, actor.clock, *reads, cta, "put")
-        writes = (actor.number, actor.stamps()) if ordered else (number, stamps)
-        self._touch("write", target, None, None, actor, sends, *writes, cta, "put")
+        self._touch("read", src, None, None, actor, actor.clock, *reads, cta, event)
+        self._touch("write", target, None, None, actor, sends, number, stamps, cta, event)
         if not signals:
             return None
         sends[number] = actor.time if number == actor.number else 1
@@ -138,7 +141,7 @@ class HappensBefore(OrderListener):
 
     def _touch(
         self, kind: str, view: Any, offsets: Any, shape: Any, actor: Actor, clock: Clock,
-        number: int, past: tuple[Stamp, ...], source: Any, how: str = "",
+        number: int, past: tuple[Stamp, ...], source: Any, event: Event | None = None,
     ) -> None:  # fmt: skip
         window = _window(view, offsets, shape)
         if window is None:
@@ -149,10 +152,11 @@ class HappensBefore(OrderListener):
         index = self._interned.get(key)
         if index is None:
             index = self._interned[key] = len(self._accesses)
-            what = f"{how} ({kind})" if how else kind
+            what = kind if event is None else f"put ({kind})"
             self._accesses.append(Access(what, actor.name, actor.rank, place, number, past))
-            told = f"{what} of {view}" if how else f"{what}s {view}"
-            self._events_of.append(self.story.tell(actor.rank, actor.name, told, place))
+            if event is None:
+                event = self.story.tell(actor.rank, actor.name, f"{kind}s {view}", place)
+            self._events_of.append(event)
         shadow = self._shadow(view)
         if kind == "read":
             found = shadow.read(window, index, clock)
@@ -204,7 +208,10 @@ class HappensBefore(OrderListener):
             self._complete(who.rank, sends, 1)
         who.tick()
         sent = self._sent(who, sends, self._place(actor), pe)
-        return sent._replace(own=who) if pe == who.rank else sent
+        if pe != who.rank:
+            return sent
+        stream = (self._launches[actor.launch],) if who.covered else ()
+        return sent._replace(owners=(who, *stream))
 
     def _sent(self, actor: Actor, clock: Clock, place: str, pe: int) -> Sent:
         event = self.story.tell(actor.rank, actor.name, f"signals PE {pe}", place)
@@ -214,22 +221,15 @@ class HappensBefore(OrderListener):
         word, value, sent = self._word(sig, pe, i), sig.words[pe][i], released.event
         what = f"its signal makes {sig.label(i)} on PE {pe} {sig.relative(pe, value)}"
         event = self.story.tell(sent.rank, sent.who, what, "", sent.number)
-        for wait, landing in word.land(value, released.clock, op, event, sent.place):
-            key = (sig.name, wait.place, sent.place)
+        lost, answered = word.land(value, released.clock, op, event, sent.place)
+        for owner in released.owners:
+            owner.clock[word.number] = word.count
+        if answered:
+            self.lost = {k: found for k, found in self.lost.items() if found[1] not in answered}
+        for wait, landing in lost:
+            key = (word, wait.place, sent.place)
             told = self.story.about((wait.who, sent.who))
-            self._lost.append((key, (sig.label(i), wait, landing, told)))
-        for entry in tuple(self._lost):
-            label, wait, *_ = entry[1]
-            if label == sig.label(i) and _answers(wait, pe, value, released):
-                self._lost.remove(entry)
-                word.waited(wait.past[0][0], wait)  # until it is undone again
-        if released.own is not None:
-            released.own.learn({word.number: word.count})
-
-    @property
-    def lost(self) -> dict[tuple[Any, ...], tuple[str, Wait, Landing, tuple[Event, ...]]]:
-        """Signals that may be undone unseen, each pair of places once."""
-        return dict(reversed(self._lost))
+            self.lost.setdefault(key, (sig.label(i), wait, landing, told))
 
     def acquire(self, actor: Any, sig: Any, pe: int, i: int, cmp: str, word: int) -> None:
         who, found = self._actors[actor], self._word(sig, pe, i)
@@ -296,10 +296,3 @@ def _window(view: Any, offsets: Any, shape: Any) -> tuple[slice, ...] | None:
         window.append(slice(base + low, base + high))
         base = 0
     return tuple(window)
-
-
-def _answers(wait: Wait, pe: int, value: int, sent: Sent) -> bool:
-    """Whether a signal that made the word *value* ends *wait*, should that have missed all."""
-    if wait.rank != pe or not COMPARE[wait.cmp](value, wait.value):
-        return False
-    return not knows(sent.clock, wait.past)

@@ -8,7 +8,6 @@ updates), a set begins anew.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tdsim.check.clocks import Clock, Stamp, join, knows
@@ -51,11 +50,15 @@ class Word:
         self.count = 0
         self._landings: deque[Landing] = deque(maxlen=_KEPT)
         self._waits: dict[tuple[int, str, int], Wait] = {}
+        self._missed: list[Wait] = []
 
     def land(
         self, value: int, clock: Clock, op: str, event: Event, place: str
-    ) -> Iterator[tuple[Wait, Landing]]:
-        """An update made the word *value*; yields waits that it may have come too early for."""
+    ) -> tuple[list[tuple[Wait, Landing]], list[Wait]]:
+        """An update made the word *value*: waits that it may have come too early for.
+
+        And those of an earlier update that this one answers after all.
+        """
         last = self._landings[-1] if self._landings else None
         told = dict(clock)
         if op == "add" and last is not None:
@@ -64,14 +67,24 @@ class Word:
         told[self.number] = self.count
         landing = Landing(self.count, value, told, event, place)
         falls, self.value = value < self.value, value
+        answered = [
+            w
+            for w in self._missed
+            if COMPARE[w.cmp](value, w.value) and not knows(clock, w.past)
+        ]
+        lost = []
         for key, wait in list(self._waits.items()):
             if wait.cmp in STAYS_TRUE and not falls:
                 continue
             if not COMPARE[wait.cmp](value, wait.value):
                 del self._waits[key]
                 if not knows(clock, wait.past):
-                    yield wait, landing
+                    lost.append((wait, landing))
+        self._missed = [w for w in self._missed if w not in answered] + [w for w, _ in lost]
+        for wait in answered:
+            self.waited(wait.past[0][0], wait)  # until it is undone again
         self._landings.append(landing)
+        return lost, answered
 
     def satisfied_by(self, clock: Clock, cmp: str, value: int) -> Landing | None:
         """The earliest landing that compares true and that *clock* does not know to be over.

@@ -16,12 +16,16 @@ from tdsim.cli.output import progress, say, table, write_json
 from tdsim.errors import UsageError
 from tdsim.files import write_whole
 from tdsim.sim import Job
+from tdsim.topology import machine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser, topology="h800x4")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds from --seed on")
     parser.add_argument("--calls", type=int, default=3, help="calls back to back (default 3)")
+    parser.add_argument(
+        "--straggler", metavar="RANK=US,...", help="start ranks late; random:US draws by seed"
+    )
     parser.add_argument(
         "--minimize-sync",
         action="store_true",
@@ -69,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
         calls=args.calls,
         exhaustive=args.exhaustive,
         schedules=args.schedules,
+        delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
     )
     report = result.to_json()
     removals: tuple[Removal, ...] = ()

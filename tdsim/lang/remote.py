@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tdsim.errors import UsageError
+from tdsim.errors import ApiError
 from tdsim.lang._seam import op, reader
 
 View = Any
@@ -121,9 +121,13 @@ def signal_op(sig: Any, i: int, value: int, op: str, pe: int, scope: str = "sys"
     Stronger than NVSHMEM: a release at system scope after a CTA barrier, so the calling CTA's
     earlier stores and blocking puts are visible to whoever waits for it. Earlier non-blocking
     puts need :func:`quiet` (or :func:`fence`, for the same PE) first.
+
+    With *scope* ``"gpu"`` it is a release for this GPU only: another PE may see neither the
+    word nor the stores before it, until the kernel has ended.
     """
     _check_option("op", op, _SIGNAL_OPS)
-    reader().signal_op(sig, i, value, op, pe)
+    _check_option("scope", scope, _SCOPES)
+    reader().signal_op(sig, i, value, op, pe, scope)
 
 
 @op(visible=True, waits=True)
@@ -165,9 +169,5 @@ def grid_barrier(sig: Any, i: int) -> None:
 
 def _check_option(name: str, value: str, legal: tuple[str, ...]) -> None:
     if value not in legal:
-        raise UsageError(
-            what=f"{name}={value!r}",
-            where="tdsim.lang",
-            expected="one of " + " ".join(f'"{v}"' for v in legal),
-            cure="options are literal strings",
-        )
+        choices = " ".join(f'"{v}"' for v in legal)
+        raise ApiError(f"{name}={value!r}", "tdsim.lang", f"write one of {choices}")

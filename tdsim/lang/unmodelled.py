@@ -6,10 +6,7 @@ UNKNOWN: nothing is claimed about a program of which a part is not modelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
-
-from tdsim.errors import UnmodelledError
+from dataclasses import dataclass
 
 _SIGNALS = "td.signal_op and td.signal_wait_until synchronise whole program instances"
 _ATOMICS = "td.atomic_add is the atomic operation; a lock can be a ticket (docs/language.md)"
@@ -31,20 +28,18 @@ _NAMES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Unmodelled:
-    """Stands for a device operation that no backend of the language has."""
+    """Stands for a device operation that the language lacks: what it is, and what to use."""
 
-    def __init__(self, name: str, construct: str, instead: str) -> None:
-        self.name, self.construct, self.instead = name, construct, instead
-
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise UnmodelledError(f"td.{self.name} ({self.construct})", "tdsim.lang", self.instead)
+    construct: str
+    instead: str
 
 
-def unmodelled(name: str) -> Callable[..., NoReturn] | None:
+def unmodelled(name: str) -> Unmodelled | None:
     """What ``td.NAME`` is if it names a construct outside the language, else None."""
     found = _NAMES.get(name)
     for prefix, family in _FAMILIES.items():
         if name.startswith(prefix):
             found = family
-    return Unmodelled(name, *found) if found else None
+    return Unmodelled(*found) if found else None

@@ -117,7 +117,7 @@ class ChosenCta(Cta):
         return super().atomic_add(view, offset, value)
 
     def _wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> None:
-        word, own = sig.word_of(self.rank, value), self.own_updates.get((sig, i))
+        word, own = sig.word_of(self.rank, value), self.own_signals.get((sig, i))
         self.blocked_on = (sig, i, cmp, value)
         self._turn(
             f"passes its wait for {sig.label(i)} {cmp} {value}",

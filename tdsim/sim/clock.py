@@ -40,8 +40,8 @@ class CtaClock(ABC):
         self.writes: dict[int, list[Any]] = {}
         self.outstanding: list[Any] = []
         self.fenced: tuple[Any, ...] = ()
-        self.own_updates: dict[tuple[Any, int], Any] = {}
-        """Arrivals of this CTA's last signal to each word of its own PE."""
+        self.own_signals: dict[Any, Any] = {}
+        """Arrivals of the last signals to words of this PE, which its own waits must see."""
         self.blocked_on: Any = None
 
     @property
@@ -125,6 +125,8 @@ class CtaClock(ABC):
     def flush(self) -> None:
         """Meet the event queue: remote traffic moves, then the clock's time passes."""
         self.settle()
+        if self.world.adversary is not None:
+            self.clock += self.world.adversary.pause()
         if self.reads or self.writes:
             self.move_remote()
         self.clock = max(self.clock, self.env.now)

@@ -29,6 +29,8 @@ class Cta(TileOps, RemoteOps):
         with reported_at(self.name):
             prepare(self.launch.kernel, self.world.functional)(*self.launch.args)
         self.flush()
+        if self.world.functional:
+            self.see_own_signals()
         self.launch.finished(self)
 
     def call(self, function: Function, args: Any, kwargs: Any) -> Any:

@@ -120,7 +120,7 @@ def _in_barriers(world: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _cycle(blocked: list[tuple[Waiter, Any]]) -> list[str]:
-    """A cycle of waits: who waits for a signal that another waiting one writes."""
+    """A cycle of waits (for signals that another waiting one writes) and who waits for it."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     writers: dict[int, list[tuple[Waiter, Any]]] = {}
     for waiter, launch in blocked:
@@ -134,7 +134,12 @@ def _cycle(blocked: list[tuple[Waiter, Any]]) -> list[str]:
         edges = nx.find_cycle(graph)
     except nx.NetworkXNoCycle:
         return []
-    return ["wait-for cycle: " + " -> ".join([edges[0][0], *(b for _, b in edges)])]
+    cycle = {name for edge in edges for name in edge}
+    reached = {name: nx.descendants(graph, name) for name in graph if name not in cycle}
+    tail = [name for name in sorted(reached) if reached[name] & cycle]
+    shown = [*tail[:_MAX_LINES], *(["..."] if len(tail) > _MAX_LINES else [])]
+    lines = ["wait-for cycle: " + " -> ".join([edges[0][0], *(b for _, b in edges)])]
+    return lines + ([f"waits for the cycle: {', '.join(shown)}"] if tail else [])
 
 
 def _written(launch: Any) -> list[SignalArray]:

@@ -8,8 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tdsim.errors import KernelDefinitionError
-from tdsim.lang import OPS, Function
+from tdsim.errors import KernelDefinitionError, UnmodelledError
+from tdsim.lang import OPS, Function, Unmodelled
 
 _BUILTINS = (range, min, max, int, float, len)
 """Python's own functions that Triton compiles."""
@@ -44,6 +44,14 @@ def resolve(node: ast.expr, scope: dict[str, Any], owner: Function) -> Any:
         return target
     if any(target is known for known in _BUILTINS):
         return target
+    place = f"{owner.source.file}:{node.lineno}"
+    if isinstance(target, Unmodelled):
+        raise UnmodelledError(
+            f"{ast.unparse(node)} ({target.construct})", place, target.instead
+        )
+    if str(getattr(target, "__module__", "")).partition(".")[0] == "triton":
+        cure = "call operations of tdsim.lang instead"
+        raise UnmodelledError(f"{ast.unparse(node)} of Triton", place, cure)
     plain = isinstance(target, types.FunctionType)
     raise KernelDefinitionError(
         owner.source.file,

@@ -114,11 +114,15 @@ def signal(ctx: Any, sig: Any, i: int, value: int, op: str, pe: int) -> OnStream
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
+            landed.succeed()
 
+        landed = simpy.Event(ctx.env)
         gates = world.under_way(ctx.rank, non_blocking=False)
         delay = route.latency_ps + world.jitter(route.ordered)
         about = Sent(name, ctx.rank, pe, word=(sig, i, op))
         world.deliver(None, delay, gates, land, about)
+        if pe == ctx.rank and world.functional:
+            yield landed  # what follows on the stream must see its own PE's word
 
     return steps
 

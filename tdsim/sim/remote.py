@@ -189,14 +189,14 @@ class RemoteOps(CtaClock):
         # see it. One to another PE only counts for fence and quiet.
         delivery = Delivery(self.env, pe, blocking=pe == self.rank)
         if pe == self.rank:
-            self.own_updates[sig, i] = delivery.arrived
+            self.own_signals[sig, i] = delivery.arrived
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
         released = order and order.release(self, pe, scope)
         if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
             gates = (*gates, self.launch.done)
-        else:
+        elif self.world.functional:
             self._remember(delivery)
 
         def land(_: Any) -> None:
@@ -224,7 +224,7 @@ class RemoteOps(CtaClock):
             self.flush()
         elif self.world.listeners:
             self.note()
-        own = self.own_updates.get((sig, i))
+        own = self.own_signals.get((sig, i))
         if (own is not None and not own.triggered) or not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
@@ -239,6 +239,12 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
+
+    def see_own_signals(self) -> None:
+        """Let signals to words of this PE land before the kernel ends: they are in order."""
+        for arrival in self.own_signals.values():
+            if arrival.callbacks is not None:
+                wait(arrival)
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()

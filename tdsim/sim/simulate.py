@@ -76,8 +76,9 @@ def simulate(
 
     With a *chooser* time decides nothing: it names who goes next, whenever that is open.
     """
+    hostile = job.functional and job.skewed
     given = (job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites)
-    world = World(*given) if chooser is None else ChosenWorld(chooser, *given)
+    world = World(*given, hostile=hostile) if chooser is None else ChosenWorld(chooser, *given)
     return _Simulation(job, world).run()
 
 

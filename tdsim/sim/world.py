@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -15,6 +16,7 @@ from tdsim.engine.network import Network
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
+from tdsim.sim.adversary import Adversary
 from tdsim.sim.cost import Costs
 from tdsim.sim.delivery import Sent
 from tdsim.sim.gpu import Gpu
@@ -27,19 +29,6 @@ from tdsim.units import us
 
 MAX_JITTER_PS = us(20)
 """Extra delay of a delivery on an unordered path while checking: far above any latency."""
-
-
-class AnyOrder:
-    """Admits waiting grids in any order, as hardware may that starts two streams at once."""
-
-    def __init__(self, env: EventLoop, chance: random.Random) -> None:
-        self._env, self._random = env, chance
-
-    def later(self, call: Callable[[], None]) -> None:
-        _after(self._env, self._random.randrange(MAX_JITTER_PS), lambda _: call())
-
-    def pick(self, count: int) -> int:
-        return self._random.randrange(count) if count > 1 else 0
 
 
 class Barrier:
@@ -74,7 +63,7 @@ class World:
 
     *functional*: tiles carry data, loops run in full, fresh memory is NaN, deliveries on
     unordered paths are shuffled by *seed*. Otherwise tiles are shapes and loops fold.
-    *hostile*: grids of several streams share SM slots in any order.
+    *hostile*: an adversary decides what hardware leaves open, by *seed*.
     """
 
     new_cta: Any = None
@@ -104,14 +93,15 @@ class World:
             capacity[f"gpu{rank}", "hbm"] = machine.gpu.hbm.bytes_per_s // 2
         self.net = Network(self.env, capacity, soft=machine.soft_links())
         self.net.on_rates = self._rates if listeners else None
-        admission = AnyOrder(self.env, self.random) if hostile else None
-        self.gpus = [Gpu(self.env, machine, admission) for _ in range(self.n_pes)]
+        self.adversary = Adversary(self.env, self.random) if hostile else None
+        self.gpus = [Gpu(self.env, machine, self.adversary) for _ in range(self.n_pes)]
         cost, everyone = self._barrier_ps(), range(self.n_pes)
         self.barriers = {
             "device": Barrier(self.env, everyone, cost, "sync_all"),
             "stream": Barrier(self.env, everyone, cost, "barrier_all on the stream"),
         }
         self.buffers: list[Buffer] = []
+        self.allocated = 0
         self.signal_arrays: list[SignalArray] = []
         self._arrays: dict[tuple[str, int], SignalArray] = {}
         self.launches: list[Any] = []
@@ -207,11 +197,8 @@ class World:
         return self.random.randrange(MAX_JITTER_PS)
 
     def may_stay_hidden(self) -> bool:
-        """Whether what is written at GPU scope stays unseen by peers until its kernel ends.
-
-        Either is legal, so a functional run takes one or the other by chance.
-        """
-        return self.functional and self.random.random() < 0.5
+        """Whether a signal at GPU scope stays unseen by peers until its kernel ends."""
+        return self.adversary is not None and self.adversary.hides()
 
     # memory -------------------------------------------------------------------------------
 
@@ -223,7 +210,20 @@ class World:
         symmetric: bool,
         zero: bool = False,
     ) -> Buffer:
-        """A tensor on every rank; NaN (or the least int) until written, unless *zero*."""
+        """A tensor on every rank; NaN (or the least int) until written, unless *zero*.
+
+        Raises ApiError if it does not fit into a GPU's memory beside what is there.
+        """
+        asked = math.prod(shape) * dtype.itemsize
+        if self.allocated + asked > self.machine.gpu.hbm_bytes:
+            has, used = self.machine.gpu.hbm_bytes / 2**30, self.allocated / 2**30
+            raise ApiError(
+                f"{name} asks for {asked / 2**30:.1f} GiB; of the GPU's {has:.1f} GiB "
+                f"{used:.1f} GiB are in use",
+                "memory",
+                "allocate less on each PE, or use more PEs",
+            )
+        self.allocated += asked
         arrays = None
         if self.functional:
             blank: Any = 0

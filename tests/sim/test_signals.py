@@ -4,7 +4,7 @@ import pytest
 from helpers import run
 
 from tdsim import lang as td
-from tdsim.errors import UsageError
+from tdsim.errors import ApiError
 
 
 @td.kernel
@@ -33,11 +33,10 @@ def test_an_option_that_is_no_option_is_refused_with_its_line():
         ctx.launch(compare, 1, (ctx.local((1,), td.int32), ctx.signals(1, per_call=5), "==", 1))
 
     line = compare.source.tree.body[1].lineno
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(ApiError) as refused:
         run(host, "h800x1")
     assert str(refused.value) == (
-        f'{__file__}:{line}: cmp=\'==\'; expected one of "eq" "ne" "gt" "ge" "lt" "le"; '
-        "options are literal strings"
+        f'{__file__}:{line}: cmp=\'==\'; write one of "eq" "ne" "gt" "ge" "lt" "le"'
     )
 
 
