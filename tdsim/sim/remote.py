@@ -188,8 +188,6 @@ class RemoteOps(CtaClock):
         # A signal to the own PE is a store: later signals release it, and this CTA's own waits
         # see it. One to another PE only counts for fence and quiet.
         delivery = Delivery(self.env, pe, blocking=pe == self.rank)
-        if self.world.functional:
-            self._remember(delivery)
         if pe == self.rank:
             self.own_signals[sig, i] = delivery.arrived
         cause, name = self.last, self.name
@@ -198,6 +196,8 @@ class RemoteOps(CtaClock):
         released = order and order.release(self, pe, scope)
         if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
             gates = (*gates, self.launch.done)
+        elif self.world.functional:
+            self._remember(delivery)
 
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
