@@ -72,6 +72,9 @@ class ChosenCta(Cta):
         )
         wait(go)
 
+    def see_own_signals(self) -> None:
+        """The end of the kernel waits for them, not the slot: see :meth:`~.end_launch`."""
+
     def load(self, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]) -> Tile:
         part = touch(view, "read", offsets, shape)
         self._turn(f"loads {named(part)}", [part])
@@ -143,6 +146,31 @@ class ChosenWorld(World):
 
     def run(self) -> None:
         self.schedule.run(self.env)
+
+    def epoch(self, rank: int, kind: str) -> list[Touch]:
+        """The call number of *rank*, which streams share: values of signals count from it."""
+        return [Touch(("epoch", rank), kind)] if len(self.gpus[rank].streams) > 1 else []
+
+    def _landing(self, about: Sent, land: Callable[[Any], Any]) -> Callable[[Any], None]:
+        """*land* for a stream's signal to its own PE, which is no step of its own."""
+        assert about.word is not None
+        sig, i, op = about.word
+        word = signal_word(sig, about.pe, i, op)
+
+        def landing(event: Any) -> None:
+            land(event)
+            self.schedule.landed.add(word.place)
+            if self.schedule.current is not None:
+                self.schedule.current.touches.append(word)
+
+        return landing
+
+    def may_stay_hidden(self) -> bool:
+        sharing = self.schedule.sharing
+        if sharing is None:
+            return self.random.random() < 0.5
+        sharing.left.add("GPU-scope signals that stay hidden from peers until the kernel ends")
+        return False
 
     def epoch(self, rank: int, kind: str) -> list[Touch]:
         """The call number of *rank*, which streams share: values of signals count from it."""
