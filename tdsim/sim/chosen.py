@@ -172,29 +172,6 @@ class ChosenWorld(World):
         sharing.left.add("GPU-scope signals that stay hidden from peers until the kernel ends")
         return False
 
-    def epoch(self, rank: int, kind: str) -> list[Touch]:
-        """The call number of *rank*, which streams share: values of signals count from it."""
-        return [Touch(("epoch", rank), kind)] if len(self.gpus[rank].streams) > 1 else []
-
-    def _landing(self, about: Sent, land: Callable[[Any], Any]) -> Callable[[Any], None]:
-        """*land* for a stream's signal to its own PE, which is no step of its own."""
-        assert about.word is not None
-        sig, i, op = about.word
-        word = signal_word(sig, about.pe, i, op)
-
-        def landing(event: Any) -> None:
-            land(event)
-            self.schedule.landed.add(word.place)
-            if self.schedule.current is not None:
-                self.schedule.current.touches.append(word)
-
-        return landing
-
-    def may_stay_hidden(self) -> bool:
-        if self.schedule.sharing is not None:
-            self.schedule.sharing.left.add("how long GPU-scope signals stay hidden from peers")
-        return super().may_stay_hidden()
-
     def end_launch(self, launch: Any) -> None:
         """A kernel has ended when what it sent within its node is there."""
         gates = [
