@@ -72,6 +72,9 @@ class ChosenCta(Cta):
         )
         wait(go)
 
+    def see_own_signals(self) -> None:
+        """The end of the kernel waits for them, not the slot: see :meth:`~.end_launch`."""
+
     def load(self, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]) -> Tile:
         part = touch(view, "read", offsets, shape)
         self._turn(f"loads {named(part)}", [part])
@@ -163,9 +166,11 @@ class ChosenWorld(World):
         return landing
 
     def may_stay_hidden(self) -> bool:
-        if self.schedule.sharing is not None:
-            self.schedule.sharing.left.add("how long GPU-scope signals stay hidden from peers")
-        return super().may_stay_hidden()
+        sharing = self.schedule.sharing
+        if sharing is None:
+            return self.random.random() < 0.5
+        sharing.left.add("GPU-scope signals that stay hidden from peers until the kernel ends")
+        return False
 
     def end_launch(self, launch: Any) -> None:
         """A kernel has ended when what it sent within its node is there."""
