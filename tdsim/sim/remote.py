@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import simpy
@@ -10,10 +12,12 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
-from tdsim.sim.delivery import Delivery, check_copy, storing
+from tdsim.sim.delivery import Delivery, before_put, before_signal, check_copy, storing
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
+_CARRIED = {8: Fraction(2), 128: Fraction(128, 120)}
+"""Bytes on the path for each byte of data, by the length of lines with flags."""
 MAX_REMEMBERED = 32
 """Deliveries a CTA keeps before it looks which have arrived."""
 
@@ -37,7 +41,16 @@ class RemoteOps(CtaClock):
     def after(self, token: Any, x: Any) -> Any:
         return x
 
-    def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
+    def put(
+        self,
+        dst: View,
+        src: View,
+        pe: int,
+        blocking: bool,
+        signal: Any = None,
+        carried: int = 0,
+    ) -> None:
+        """Copy *src*; the path carries *carried* bytes for it (default: its own)."""
         self._check_pe(pe)
         check_copy(self, "puts to", dst, src, dst, src)
         if signal is not None:
@@ -54,7 +67,7 @@ class RemoteOps(CtaClock):
         data = src.data.copy() if blocking and src.data is not None else None
         route = self.world.machine.route(self.rank, pe)
         delivery = Delivery(self.env, pe, blocking)
-        gates = self._before_put(pe, route.ordered)
+        gates = before_put(self, pe, route.ordered)
         begin, target = self.env.now, dst.at(pe)
         order = self.world.order
         released = order and order.put(
@@ -79,12 +92,22 @@ class RemoteOps(CtaClock):
                     order.landed(released, sig, pe, i, op)
             delivery.arrived.succeed()
 
-        sent = self.world.transfer(src.nbytes, rank, pe, self._copy_cap())
+        sent = self.world.transfer(carried or src.nbytes, rank, pe, self._copy_cap())
         self._remember(delivery)
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
         self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
         if blocking:
             self._hold(sent, f"put to PE {pe}")
+
+    def put_lines(self, dst: View, src: View, signal: Any, line: int, pe: int) -> None:
+        self._check_pe(pe)
+        carried = math.ceil(src.nbytes * _CARRIED[line])
+        if line <= self.world.machine.route(self.rank, pe).line_bytes:
+            self.put(dst, src, pe, True, signal, carried)
+            return
+        sig, i, value, op = signal
+        self.signal_op(sig, i, value, op, pe)  # split lines: flags may come before their data
+        self.put(dst, src, pe, True, None, carried)
 
     def _copy_cap(self) -> int:
         """Bytes per second that this CTA copies, beside what its GPU multiplies now."""
@@ -180,7 +203,7 @@ class RemoteOps(CtaClock):
         self.clock += self.costs.host.signal_ps
         self.flush()
         route = self.world.machine.route(self.rank, pe)
-        gates = self._before_signal(pe, route.ordered)
+        gates = before_signal(self, pe, route.ordered)
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
@@ -232,12 +255,6 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
-
-    def see_own_signals(self) -> None:
-        """Let signals to words of this PE land before the kernel ends: they are in order."""
-        for arrival in self.own_signals.values():
-            if arrival.callbacks is not None:
-                wait(arrival)
 
     def _see(self, arrival: Any, label: str) -> None:
         """Let a signal of this CTA to a word of its own PE land before it looks at the word."""
@@ -297,20 +314,3 @@ class RemoteOps(CtaClock):
                 self.here(),
                 f"PEs are 0 to {self.world.n_pes - 1}",
             )
-
-    def _before_put(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
-        """Arrivals that a put to *pe* may not overtake: fenced ones, all on an ordered path.
-
-        Without data the order of arrival is left to the bytes: nobody could tell.
-        """
-        earlier = self.outstanding if ordered and self.world.functional else self.fenced
-        return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
-
-    def _before_signal(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
-        """Arrivals that a signal to *pe* may not overtake: all blocking puts are among them."""
-        earlier = set(self._before_put(pe, ordered))
-        return tuple(
-            d.arrived
-            for d in self.outstanding
-            if not d.arrived.triggered and (d.blocking or d.arrived in earlier)
-        )
