@@ -57,6 +57,7 @@ class RemoteOps(CtaClock):
             signal[0].check_index(signal[1], self.here, pe)
             if self.leaves_out("putmem_signal"):
                 signal = None
+        self.held_up("put")
         self.flush()
         self.world.puts += 1
         self.clock += (
@@ -200,6 +201,7 @@ class RemoteOps(CtaClock):
         self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
     ) -> None:
         self.settle()
+        self.held_up("signal")
         self.clock += self.costs.host.signal_ps
         self.flush()
         route = self.world.machine.route(self.rank, pe)
@@ -236,6 +238,7 @@ class RemoteOps(CtaClock):
 
     def _wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> None:
         self.settle()
+        self.held_up("wait")
         rank = self.rank
         word = sig.word_of(rank, value)
         if cmp not in STAYS_TRUE or self.reads or self.writes:

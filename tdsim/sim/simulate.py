@@ -18,6 +18,7 @@ from tdsim.errors import ApiError
 from tdsim.lang import DType, Program, activate
 from tdsim.programs import standard_inputs
 from tdsim.sim.context import HostContext
+from tdsim.sim.delays import Delays
 from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock, missing_allocation
 from tdsim.sim.hooks import Listener, OrderListener
@@ -47,6 +48,8 @@ class Job:
     skewed: bool = False
     delays: Mapping[int, int] = field(default_factory=dict)
     slowdown: float = 1.0
+    injected: Delays | None = None
+    """Delays of single operations; they count how often they were applied."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +75,7 @@ def simulate(
     """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
     world = World(
         job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites,
-        hostile=job.functional and job.skewed,
+        hostile=job.functional and job.skewed, delays=job.injected,
     )  # fmt: skip
     return _Simulation(job, world).run()
 
