@@ -87,7 +87,7 @@ def test_an_example_is_clean(program, topology):
 
 @pytest.mark.parametrize(
     ("program", "verdict"),
-    [("no_signal", "HANG!"), ("early", "WRONG-RESULT"), ("no_barrier", "WRONG-RESULT")],
+    [("no_signal", "HANG!"), ("early", "RACE"), ("no_barrier", "RACE")],
 )
 def test_a_broken_example_gets_the_verdict_that_the_tutorial_reads(program, verdict):
     result = check(f"{EXAMPLES}/tutorial_broken.py:{program}")

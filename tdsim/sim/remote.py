@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import Any
 
 import simpy
@@ -13,11 +11,10 @@ from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
 from tdsim.sim.delivery import Delivery, before_put, before_signal, check_copy, storing
+from tdsim.sim.lines import put_lines
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
-_CARRIED = {8: Fraction(2), 128: Fraction(128, 120)}
-"""Bytes on the path for each byte of data, by the length of lines with flags."""
 MAX_REMEMBERED = 32
 """Deliveries a CTA keeps before it looks which have arrived."""
 
@@ -100,15 +97,7 @@ class RemoteOps(CtaClock):
         if blocking:
             self._hold(sent, f"put to PE {pe}")
 
-    def put_lines(self, dst: View, src: View, signal: Any, line: int, pe: int) -> None:
-        self._check_pe(pe)
-        carried = math.ceil(src.nbytes * _CARRIED[line])
-        if line <= self.world.machine.route(self.rank, pe).line_bytes:
-            self.put(dst, src, pe, True, signal, carried)
-            return
-        sig, i, value, op = signal
-        self.signal_op(sig, i, value, op, pe)  # split lines: flags may come before their data
-        self.put(dst, src, pe, True, None, carried)
+    put_lines = put_lines
 
     def _copy_cap(self) -> int:
         """Bytes per second that this CTA copies, beside what its GPU multiplies now."""
@@ -214,18 +203,21 @@ class RemoteOps(CtaClock):
         if scope == "gpu" and pe != self.rank and adversary and adversary.hides():
             gates = (*gates, self.launch.done)
 
-        delivery = Delivery(self.env, pe, False)
-        if not route.ordered:
-            self._remember(delivery)
-        if pe == self.rank:
+        delivery = None
+        if not route.ordered or pe == self.rank:
+            delivery = Delivery(self.env, pe, False)
+        if delivery and pe == self.rank:
             self.own_signals[sig, i] = delivery.arrived
+        elif delivery:
+            self._remember(delivery)
 
         def land(_: Any) -> None:
             self.world.signalled(cause, self.rank, self.lane, pe, sig, i)
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
-            delivery.arrived.succeed()
+            if delivery:
+                delivery.arrived.succeed()
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
         self.world.deliver(None, delay, gates, land)
