@@ -35,6 +35,7 @@ def run(
     functional: bool = True,
     dtype: td.DType = td.float32,
     listeners: tuple[Any, ...] = (),
+    chooser: Any = None,
     **job: Any,
 ) -> Run:
     """Simulate *host*, a program or a plain host function, on the machine *on*."""
@@ -49,7 +50,7 @@ def run(
         functional=functional,
         **job,
     )
-    return simulate(made, listeners)
+    return simulate(made, listeners, chooser=chooser)
 
 
 def run_kernel(kernel: td.Kernel, *args: Any, out: tuple[int, ...], dtype: td.DType) -> Any:

@@ -2,6 +2,7 @@
 
 Three calls back to back on one context, ranks that start up to 0.3 ms apart, fresh memory full
 of NaN, deliveries shuffled on unordered paths; outputs are compared with the NumPy reference.
+Under odd seeds time decides nothing: a random choice does, wherever the order is open.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
+from tdsim.check.exhaustive import MAX_SCHEDULES, Explored, explore_job
 from tdsim.check.findings import Finding, findings_of
 from tdsim.check.hanging import tell_hangs_apart
 from tdsim.check.happens_before import HappensBefore
@@ -21,6 +23,7 @@ from tdsim.lang import Program
 from tdsim.predict import make_job
 from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
+from tdsim.sim.choices import RandomChooser
 from tdsim.sim.delays import Delay, Delays
 from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
@@ -29,6 +32,8 @@ from tdsim.units import to_us
 CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
 MAX_SHOWN = 5
 """Findings that the text report prints."""
+LAST_EVENTS = 8
+"""Events shown before the end of a run that did not finish."""
 MAX_BYTES = 2 * 2**30
 """Most tensor data, over all ranks and calls, that a functional run may hold."""
 
@@ -46,6 +51,8 @@ class CheckResult:
     seeds: tuple[int, ...]
     verdict: str
     findings: tuple[Finding, ...]
+    explored: Explored | None = None
+    """For an exhaustive check, how much it covered."""
     late_us: dict[int, float] = field(default_factory=dict)
     """PEs that were asked to start each call late, and by how much."""
     delays: dict[str, int] = field(default_factory=dict)
@@ -61,10 +68,12 @@ class CheckResult:
     def text(self) -> str:
         """The report as people read it."""
         sizes = " ".join(f"{k} {v}" for k, v in self.shape.items())
+        how = f"{len(self.seeds)} seed(s), skewed ranks"
+        if self.explored is not None:
+            how = self.explored.text()
         lines = [
             f"{self.kernel} on {self.topology}, {sizes}, {self.dtype}: {self.verdict} "
-            f"({self.calls} calls back to back, {len(self.seeds)} seed(s), skewed ranks, "
-            "NaN-filled memory)"
+            f"({self.calls} calls back to back, {how}, NaN-filled memory)"
         ]
         for rank, late in self.late_us.items():
             lines.append(f"PE {rank} starts each call {late} us late: a straggler")
@@ -76,7 +85,7 @@ class CheckResult:
             lines += [f"  {line}" for line in lines_of(shown[0].story)]
         if len(self.findings) > len(shown):
             lines.append(f"... and {len(self.findings) - len(shown)} more; --json has them")
-        if shown:
+        if shown and self.explored is None:
             lines.append(f"see it again with --seed {shown[0].seed}")
         return "\n".join(lines)
 
@@ -91,17 +100,22 @@ def check(
     seed: int = 0,
     seeds: int = 1,
     calls: int = 3,
+    exhaustive: bool = False,
+    schedules: int = MAX_SCHEDULES,
     delays: Mapping[int, int] | None = None,
     injected: Sequence[Delay] = (),
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
 
-    Without *shape* the program's own small shape is used. *delays* let PEs start each call
-    late, in picoseconds by PE: however late, that is no hang. *injected* delays hold up single
-    operations, and the result says how often each really did. Raises UsageError for input that
-    is not legal; whatever the program itself does wrong is a verdict.
+    An *exhaustive* check runs every schedule of a small program instead, at most *schedules*,
+    with the inputs of *seed*, and judges by the results alone. *delays* let PEs start each
+    call late, in picoseconds by PE: however late, that is no hang. *injected* delays hold up
+    single operations, and the result says how often each really did.
+
+    Without *shape* the program's own small shape is used. Raises UsageError for input that is
+    not legal; whatever the program itself does wrong is a verdict.
     """
-    for name, number in (("seeds", seeds), ("calls", calls)):
+    for name, number in (("seeds", seeds), ("calls", calls), ("schedules", schedules)):
         if number < 1:
             raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
     job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed, delays)
@@ -109,7 +123,11 @@ def check(
     job = replace(job, injected=applied)
     tried: list[int] = []
     findings: list[Finding] = []
-    for number in range(seed, seed + seeds):
+    explored: Explored | None = None
+    if exhaustive:
+        tried.append(seed)
+        findings, explored = explore_job(job, schedules)
+    for number in range(seed, seed + seeds if not exhaustive else seed):
         tried.append(number)
         findings = check_seed(replace(job, seed=number))
         if findings:
@@ -125,6 +143,7 @@ def check(
         seeds=tuple(tried),
         verdict=findings[0].verdict if findings else CLEAN,
         findings=tuple(findings),
+        explored=explored,
         late_us={rank: to_us(late) for rank, late in job.delays.items() if late},
         delays={str(delay): n for delay, n in applied.applied.items()} if applied else {},
     )
@@ -180,12 +199,16 @@ def _refuse_large(job: Job, copies: int) -> None:
 
 
 def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
-    """What one run of *job* shows, the worst first: its end, its order, then its data."""
+    """What one run of *job* shows, the worst first: its end, its order, then its data.
+
+    Even seeds keep to time with random delays; odd ones let a random chooser decide.
+    """
     seen = HappensBefore()
+    chooser = RandomChooser(job.seed) if job.seed % 2 else None
     ended: list[Finding] = []
     data: list[Finding] = []
     try:
-        message = first_difference(job, simulate(job, order=seen, sites=sites))
+        message = first_difference(job, simulate(job, order=seen, sites=sites, chooser=chooser))
         if message:
             data = [Finding(verdict=WRONG_RESULT, seed=job.seed, message=message)]
     except ProgramError as error:
@@ -193,7 +216,7 @@ def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
         ended = [
             Finding(
                 verdict=error.verdict, seed=job.seed, message=str(error), stuck=stuck,
-                story=seen.story.last(),
+                story=seen.story.last(LAST_EVENTS),
             )
         ]  # fmt: skip
     return [*ended, *findings_of(seen, job.seed), *data]

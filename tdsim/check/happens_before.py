@@ -102,9 +102,12 @@ class HappensBefore(OrderListener):
         if not (ordered and blocking):
             put = self._send(actor, target.pe, blocking, ordered)
             number, stamps = put.number, put.past
+        event = self.story.tell(
+            actor.rank, actor.name, f"puts {src} into {target}", self._place(cta)
+        )
         reads = (actor.number, actor.stamps()) if blocking else (number, stamps)
-        self._touch("read", src, None, None, actor, actor.clock, *reads, cta, "put")
-        self._touch("write", target, None, None, actor, sends, number, stamps, cta, "put")
+        self._touch("read", src, None, None, actor, actor.clock, *reads, cta, event)
+        self._touch("write", target, None, None, actor, sends, number, stamps, cta, event)
         if not signals:
             return None
         sends[number] = actor.time if number == actor.number else 1
@@ -138,7 +141,7 @@ class HappensBefore(OrderListener):
 
     def _touch(
         self, kind: str, view: Any, offsets: Any, shape: Any, actor: Actor, clock: Clock,
-        number: int, past: tuple[Stamp, ...], source: Any, how: str = "",
+        number: int, past: tuple[Stamp, ...], source: Any, event: Event | None = None,
     ) -> None:  # fmt: skip
         window = _window(view, offsets, shape)
         if window is None:
@@ -149,10 +152,11 @@ class HappensBefore(OrderListener):
         index = self._interned.get(key)
         if index is None:
             index = self._interned[key] = len(self._accesses)
-            what = f"{how} ({kind})" if how else kind
+            what = kind if event is None else f"put ({kind})"
             self._accesses.append(Access(what, actor.name, actor.rank, place, number, past))
-            told = f"{what} of {view}" if how else f"{what}s {view}"
-            self._events_of.append(self.story.tell(actor.rank, actor.name, told, place))
+            if event is None:
+                event = self.story.tell(actor.rank, actor.name, f"{kind}s {view}", place)
+            self._events_of.append(event)
         shadow = self._shadow(view)
         if kind == "read":
             found = shadow.read(window, index, clock)

@@ -65,9 +65,9 @@ class Story:
                     told[answered.number] = answered
         return tuple(told[number] for number in sorted(told))
 
-    def last(self) -> tuple[Event, ...]:
+    def last(self, count: int) -> tuple[Event, ...]:
         """The very last events of all."""
-        return tuple(self._events)[-MAX_TOLD:]
+        return tuple(self._events)[-count:]
 
 
 def lines_of(events: Iterable[Event]) -> list[str]:

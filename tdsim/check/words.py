@@ -81,6 +81,8 @@ class Word:
                 if not knows(clock, wait.past):
                     lost.append((wait, landing))
         self._missed = [w for w in self._missed if w not in answered] + [w for w, _ in lost]
+        for wait in answered:
+            self.waited(wait.past[0][0], wait)  # until it is undone again
         self._landings.append(landing)
         return lost, answered
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import Any
 
 from tdsim.check import CheckResult, check
 from tdsim.check.checker import functional_job
+from tdsim.check.exhaustive import CLEAN, MAX_SCHEDULES, random_schedule
 from tdsim.check.minimize import Removal, minimize_sync, sites_of
 from tdsim.check.story_picture import story_picture
 from tdsim.cli import options
 from tdsim.cli.output import progress, say, table, write_json
 from tdsim.errors import UsageError
 from tdsim.files import write_whole
+from tdsim.sim import Job
 from tdsim.topology import machine
 
 
@@ -38,6 +41,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture", metavar="FILE.svg", help="draw what led to the first finding there"
     )
+    parser.add_argument(
+        "--exhaustive",
+        action="store_true",
+        help="run every schedule of a small program; says whether all were covered",
+    )
+    parser.add_argument(
+        "--schedules",
+        type=int,
+        default=MAX_SCHEDULES,
+        help=f"most runs of --exhaustive (default {MAX_SCHEDULES:,})",
+    )
+    parser.add_argument(
+        "--replay",
+        type=int,
+        metavar="SEED",
+        help="show one random schedule step by step: the same for the same SEED",
+    )
     parser.add_argument("--output", metavar="FILE", help="write the JSON report there")
     parser.set_defaults(run=run)
 
@@ -45,8 +65,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options.check_output(args.output)
     options.check_output(args.picture, "--picture")
-    for name in ("seeds", "calls"):
+    for name in ("seeds", "calls", "schedules"):
         options.count(args, name, 1)
+    if args.replay is not None:
+        return _replay(args)
     result = check(
         args.kernel,
         topology=args.topology,
@@ -56,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
         seeds=args.seeds,
         calls=args.calls,
+        exhaustive=args.exhaustive,
+        schedules=args.schedules,
         delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
         injected=options.injected(args, machine(args.topology).world_size),
     )
@@ -89,11 +113,27 @@ def _draw(path: str, result: CheckResult) -> None:
     write_whole(path, story_picture(title, told.story).encode(), "--picture")
 
 
-def _removals(args: argparse.Namespace) -> tuple[Removal, ...]:
-    job = functional_job(
+def _replay(args: argparse.Namespace) -> int:
+    shown = random_schedule(_job(args), args.replay)
+    report = {"seed": args.replay, **asdict(shown)}
+    if args.output:
+        write_json(report, args.output)
+    if args.json:
+        write_json(report)
+    else:
+        say("\n".join([*shown.steps, f"{shown.verdict}: {shown.message}".rstrip(": ")]))
+    return 0 if shown.verdict == CLEAN else 1
+
+
+def _job(args: argparse.Namespace) -> Job:
+    return functional_job(
         args.kernel, args.topology, options.shape(args, required=False),
         options.tunables(args), args.dtype, args.calls, args.seed,
     )  # fmt: skip
+
+
+def _removals(args: argparse.Namespace) -> tuple[Removal, ...]:
+    job = _job(args)
     with progress("leaving out", len(sites_of(job))) as advance:
         return minimize_sync(job, args.seeds, advance)
 

@@ -218,6 +218,10 @@ class HostContext:
             steps = run.observed(steps, order, self.main, self.rank, "what a call is given")
         self.main.enqueue(steps)
 
+    def end_call(self, finish: Callable[[], None]) -> None:
+        """Queue the end of a call on the main stream."""
+        self._enqueue(None, run.call_end(self, finish))
+
     def _enqueue(self, stream: Stream | None, operation: Any, place: str = "") -> None:
         place = place or (host_place() if self.world.order is not None else "")
         if self._capture is not None:

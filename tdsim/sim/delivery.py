@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import simpy
 
 from tdsim.errors import ApiError
+from tdsim.sim.signals import SignalArray
 from tdsim.sim.tile import View
 
 
@@ -18,6 +19,20 @@ class Delivery:
 
     def __init__(self, env: simpy.Environment, pe: int, blocking: bool) -> None:
         self.arrived, self.pe, self.blocking = simpy.Event(env), pe, blocking
+
+
+class Sent(NamedTuple):
+    """What a delivery does at PE *pe*: whose it is, what it writes, reads late and signals.
+
+    *writes* are (view, offsets, values) or (view,) alone; *word* is (signals, index, op).
+    """
+
+    issuer: Any
+    rank: int
+    pe: int
+    writes: Sequence[tuple[Any, ...]] = ()
+    reads: Sequence[View] = ()
+    word: tuple[SignalArray, int, str] | None = None
 
 
 def before_put(cta: Any, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:

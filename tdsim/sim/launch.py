@@ -32,6 +32,7 @@ class Launch:
         self.count = 1
         for n in grid:
             self.count *= n
+        self.stream_name = stream.name
         self.done = simpy.Event(world.env)
         self.busy: Counter[int] = Counter()
         """Picoseconds of work by SM, waits left out."""
@@ -46,10 +47,13 @@ class Launch:
         world.launches.append(self)
         if world.order is not None:
             world.order.launch_begins(self, stream)
+        self.submitted = False
         world.gpus[rank].sms.submit(Grid(self.count, ctas_per_sm, self._start, label))
+        self.submitted = True
+        """From now on an instance that starts has waited for a slot."""
 
     def _start(self, index: int, sm: int) -> None:
-        self.ctas[index] = Cta(self, index, sm)
+        self.ctas[index] = (self.world.new_cta or Cta)(self, index, sm)
 
     def position(self, index: int, axis: int) -> int:
         """Coordinate of instance *index* along *axis*; axis 0 varies fastest, as in CUDA."""

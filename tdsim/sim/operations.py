@@ -13,6 +13,7 @@ import simpy
 
 from tdsim.engine.stream import Stream
 from tdsim.engine.timeline import Segment
+from tdsim.sim.delivery import Sent
 from tdsim.sim.hooks import OrderListener
 from tdsim.sim.launch import Launch
 from tdsim.sim.signals import Waiter
@@ -117,7 +118,9 @@ def signal(ctx: Any, sig: Any, i: int, value: int, op: str, pe: int) -> OnStream
 
         landed = simpy.Event(ctx.env)
         gates = world.under_way(ctx.rank, non_blocking=False)
-        world.deliver(None, route.latency_ps + world.jitter(route.ordered), gates, land)
+        delay = route.latency_ps + world.jitter(route.ordered)
+        about = Sent(name, ctx.rank, pe, word=(sig, i, op))
+        world.deliver(None, delay, gates, land, about)
         if pe == ctx.rank and world.functional:
             yield landed  # what follows on the stream must see its own PE's word
 

@@ -10,7 +10,14 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
-from tdsim.sim.delivery import Delivery, before_put, before_signal, check_copy, storing
+from tdsim.sim.delivery import (
+    Delivery,
+    Sent,
+    before_put,
+    before_signal,
+    check_copy,
+    storing,
+)
 from tdsim.sim.lines import put_lines
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
@@ -93,7 +100,10 @@ class RemoteOps(CtaClock):
         sent = self.world.transfer(carried or src.nbytes, rank, pe, self._copy_cap())
         self._remember(delivery)
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
-        self.world.deliver(sent, latency + self.world.jitter(route.ordered), gates, land)
+        word = None if signal is None else (signal[0], signal[1], signal[-1])
+        about = Sent(self, rank, pe, [(target,)], () if blocking else (src,), word)
+        delay = latency + self.world.jitter(route.ordered)
+        self.world.deliver(sent, delay, gates, land, about)
         if blocking:
             self._hold(sent, f"put to PE {pe}")
 
@@ -144,7 +154,8 @@ class RemoteOps(CtaClock):
             delivery = Delivery(self.env, pe, True)
             self._remember(delivery)
             latency = self.world.machine.route(self.rank, pe).latency_ps
-            self.world.deliver(sent, latency, (), storing(stores, delivery))
+            about = Sent(self, self.rank, pe, stores)
+            self.world.deliver(sent, latency, (), storing(stores, delivery), about)
         self.reads, self.writes = {}, {}
         for event in events:
             if event.callbacks is not None:
@@ -195,20 +206,18 @@ class RemoteOps(CtaClock):
         self.flush()
         route = self.world.machine.route(self.rank, pe)
         gates = before_signal(self, pe, route.ordered)
+        # A signal to the own PE is a store: later signals release it, and this CTA's own waits
+        # see it. One to another PE only counts for fence and quiet.
+        delivery = Delivery(self.env, pe, blocking=pe == self.rank)
+        if pe == self.rank:
+            self.own_signals[sig, i] = delivery.arrived
         cause, name = self.last, self.name
         word = sig.word_of(self.rank, value) if op == "set" else value
         order = self.world.order
         released = order and order.release(self, pe, scope)
-        adversary = self.world.adversary
-        if scope == "gpu" and pe != self.rank and adversary and adversary.hides():
+        if scope == "gpu" and pe != self.rank and self.world.may_stay_hidden():
             gates = (*gates, self.launch.done)
-
-        delivery = None
-        if not route.ordered or pe == self.rank:
-            delivery = Delivery(self.env, pe, False)
-        if delivery and pe == self.rank:
-            self.own_signals[sig, i] = delivery.arrived
-        elif delivery:
+        elif self.world.functional:
             self._remember(delivery)
 
         def land(_: Any) -> None:
@@ -216,11 +225,11 @@ class RemoteOps(CtaClock):
             sig.update(pe, i, word, op, name, cause)
             if order:
                 order.landed(released, sig, pe, i, op)
-            if delivery:
-                delivery.arrived.succeed()
+            delivery.arrived.succeed()
 
         delay = route.latency_ps + self.costs.host.signal_ps + self.world.jitter(route.ordered)
-        self.world.deliver(None, delay, gates, land)
+        about = Sent(self, self.rank, pe, word=(sig, i, op))
+        self.world.deliver(None, delay, gates, land, about)
 
     def signal_wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> int:
         sig.check_index(i, self.here, self.rank)
@@ -237,27 +246,21 @@ class RemoteOps(CtaClock):
             self.flush()
         elif self.world.listeners:
             self.note()
-        own = self.own_signals.pop((sig, i), None)
-        if own is not None and own.callbacks is not None and sig.holds(rank, i, cmp, word):
-            self._see(own, sig.label(i))
-        if not sig.holds(rank, i, cmp, word):
+        own = self.own_signals.get((sig, i))
+        if (own is not None and not own.triggered) or not sig.holds(rank, i, cmp, word):
             self.note()
             begin = max(self.clock, self.env.now)
             self.blocked_on = (sig, i, cmp, value)
-            cause = wait(sig.wait(self.env, rank, i, cmp, word))
+            if own is not None and not own.triggered:
+                wait(own)
+            cause = sig.causes.get((rank, i))
+            if not sig.holds(rank, i, cmp, word):
+                cause = wait(sig.wait(self.env, rank, i, cmp, word))
             self.blocked_on = None
             if self.env.now > begin:
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
-
-    def _see(self, arrival: Any, label: str) -> None:
-        """Let a signal of this CTA to a word of its own PE land before it looks at the word."""
-        self.flush()
-        begin = self.env.now
-        if arrival.callbacks is not None:
-            wait(arrival)
-            self.waited("wait", begin, None, label)
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()

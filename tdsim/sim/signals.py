@@ -34,6 +34,8 @@ class SignalArray:
         self, name: str, count: int, per_call: int, n_pes: int, pes: Sequence[int] = ()
     ) -> None:
         self.name, self.count, self.per_call = name, count, per_call
+        self.key = name
+        """The name before the first kernel gave it one of its own."""
         self.pes = pes or range(n_pes)
         self.words = [[0] * count for _ in range(n_pes)]
         self.epoch = [0] * n_pes

@@ -17,12 +17,14 @@ from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType, Program, activate
 from tdsim.programs import standard_inputs
+from tdsim.sim.choices import Chooser
+from tdsim.sim.chosen import ChosenWorld
+from tdsim.sim.chosen_host import ChosenContext
 from tdsim.sim.context import HostContext
 from tdsim.sim.delays import Delays
 from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock, missing_allocation
 from tdsim.sim.hooks import Listener, OrderListener
-from tdsim.sim.operations import call_end
 from tdsim.sim.sites import Sites
 from tdsim.sim.tile import Buffer
 from tdsim.sim.world import World
@@ -71,12 +73,18 @@ def simulate(
     listeners: tuple[Listener, ...] = (),
     order: OrderListener | None = None,
     sites: Sites | None = None,
+    chooser: Chooser | None = None,
 ) -> Run:
-    """Run *job*; raises DeadlockError or ApiError when the program misbehaves."""
-    world = World(
-        job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites,
-        hostile=job.functional and job.skewed, delays=job.injected,
-    )  # fmt: skip
+    """Run *job*; raises DeadlockError or ApiError when the program misbehaves.
+
+    With a *chooser* time decides nothing: it names who goes next, whenever that is open.
+    """
+    hostile, delays = job.functional and job.skewed, job.injected
+    given = (job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites)
+    if chooser is None:
+        world = World(*given, hostile=hostile, delays=delays)
+    else:
+        world = ChosenWorld(chooser, *given)
     return _Simulation(job, world).run()
 
 
@@ -90,7 +98,8 @@ def _inputs_of(job: Job, call: int) -> dict[str, list[Any]]:
 class _Simulation:
     def __init__(self, job: Job, world: World) -> None:
         self.job, self.world = job, world
-        self.contexts = [HostContext(self.world, r) for r in range(self.world.n_pes)]
+        make = HostContext if world.schedule is None else ChosenContext
+        self.contexts = [make(world, rank) for rank in range(world.n_pes)]
         self.tensors = {name: self._tensor(name) for name in job.program.tensors}
         self.inputs = (
             [_inputs_of(job, call) for call in range(job.calls)] if job.functional else []
@@ -124,7 +133,7 @@ class _Simulation:
             Fiber(self.world.env, lambda c=context, d=delays: self._host(c, d), _outside)  # type: ignore[misc]
         try:
             with _no_cycle_collection():
-                self.world.env.run()
+                self.world.run()
         finally:
             activate(None)
         self._check_finished()
@@ -157,7 +166,7 @@ class _Simulation:
             with reported_at(f"host program {job.program.name} on PE {ctx.rank}"):
                 job.program.host(ctx, **views, **job.tunables)
             self._compare_allocations(ctx)
-            ctx._enqueue(None, call_end(ctx, lambda c=call: self._finish(ctx, c)))  # type: ignore[misc]
+            ctx.end_call(lambda c=call: self._finish(ctx, c))  # type: ignore[misc]
 
     def _begin_call(self, ctx: HostContext, call: int) -> Any:
         """Fill this call's inputs and poison its outputs, in stream order."""

@@ -13,14 +13,14 @@ import simpy
 
 from tdsim.engine.events import EventLoop
 from tdsim.engine.network import Network
-from tdsim.engine.sm import Admission, SmPool
-from tdsim.engine.stream import Connection, CopyEngines, Stream
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.lang import DType
 from tdsim.sim.adversary import Adversary
 from tdsim.sim.cost import Costs
 from tdsim.sim.delays import Delays
+from tdsim.sim.delivery import Sent
+from tdsim.sim.gpu import Gpu
 from tdsim.sim.hooks import Listener, OrderListener
 from tdsim.sim.signals import SignalArray, Waiter
 from tdsim.sim.sites import Sites
@@ -30,27 +30,6 @@ from tdsim.units import us
 
 MAX_JITTER_PS = us(20)
 """Extra delay of a delivery on an unordered path while checking: far above any latency."""
-
-
-class Gpu:
-    """One rank's device: SMs, copy engines, streams."""
-
-    def __init__(
-        self, env: EventLoop, machine: Machine, admission: Admission | None = None
-    ) -> None:
-        self.env = env
-        self.sms = SmPool(machine.gpu.num_sms, admission)
-        self.copy_engines = CopyEngines(env, machine.gpu.copy_engines)
-        self.streams: dict[str, Stream] = {}
-        self._connections = [Connection() for _ in range(machine.host.connections)]
-
-    def stream(self, name: str) -> Stream:
-        """The stream called *name*, made at first use on the next hardware queue."""
-        found = self.streams.get(name)
-        if found is None:
-            connection = self._connections[len(self.streams) % len(self._connections)]
-            found = self.streams[name] = Stream(self.env, name, connection)
-        return found
 
 
 class Barrier:
@@ -87,6 +66,11 @@ class World:
     unordered paths are shuffled by *seed*. Otherwise tiles are shapes and loops fold.
     *hostile*: an adversary decides what hardware leaves open, by *seed*.
     """
+
+    new_cta: Any = None
+    """What makes a program instance, if it is not a plain one."""
+    schedule: Any = None
+    """The pending steps, under a chooser."""
 
     def __init__(
         self,
@@ -137,6 +121,10 @@ class World:
         far = self.machine.route(0, self.n_pes - 1).latency_ps if hops else 0
         return cost + hops * far
 
+    def run(self) -> None:
+        """Let everything happen."""
+        self.env.run()
+
     # movement -----------------------------------------------------------------------------
 
     def transfer(
@@ -161,8 +149,9 @@ class World:
         delay: int,
         gates: tuple[simpy.Event, ...],
         land: Callable[[Any], Any],
+        about: Sent,
     ) -> None:
-        """Call *land* *delay* after *sent*, and not before *gates* have all happened."""
+        """Call *land*, which does what *about* says, *delay* after *sent* and after *gates*."""
         if gates:
             self.env.process(self._gated(sent, delay, gates, land))
         elif sent is None or sent.callbacks is None:
@@ -204,6 +193,10 @@ class World:
         if ordered or not self.functional:
             return 0
         return self.random.randrange(MAX_JITTER_PS)
+
+    def may_stay_hidden(self) -> bool:
+        """Whether a signal at GPU scope stays unseen by peers until its kernel ends."""
+        return self.adversary is not None and self.adversary.hides()
 
     # memory -------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ def takes_a_while(inside, out):
     """Hold a slot for some time, and wait for nobody."""
     td.signal_op(inside, 0, 1, "set", td.my_pe())
     total = td.zeros((4, 8), td.float32)
-    for _i in range(64):
+    for _ in range(64):
         total = total + 1.0
     td.store(out, (0, 0), total)
 
