@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tdsim.sim.choices import Sharing, Step, Touch
+from tdsim.sim.choices import Schedule, Sharing, Step, Touch
 
 Clock = dict[str, int]
 """By actor, how many steps of the run are known to come before."""
@@ -70,10 +70,13 @@ class Search:
         self.stuck: Sequence[Step] = ()
         self._known = len(self._path)
         self._before: list[Clock] = []
-        self._clocks: dict[str, Clock] = {}
+        self._clocks: dict[Any, Clock] = {}
         self._passed: dict[str, int] = {}
 
     # The chooser's side ----------------------------------------------------------------
+
+    def watch(self, schedule: Schedule) -> None:
+        self._learnt = schedule.learnt
 
     def choose(self, pending: Sequence[Step]) -> Step:
         self._look(pending)
@@ -96,6 +99,8 @@ class Search:
         if self.sharing.grew:
             raise CutError
         last = self._before[-1] if self._before else {}
+        for who, of in self._learnt:
+            _join(self._clocks.setdefault(who, {}), self._clocks.get(of, {}))
         for step in pending:
             clock = self._clocks.setdefault(step.actor, {})
             passed = sum(gate.triggered for gate in step.gates)

@@ -67,6 +67,9 @@ class Chooser(Protocol):
     def choose(self, pending: Sequence[Step]) -> Step:
         """One of the enabled steps, of which there is at least one."""
 
+    def watch(self, schedule: Schedule) -> None:
+        """A run begins; *schedule* is its."""
+
     def ended(self, pending: Sequence[Step]) -> None:
         """No step is enabled: all is done, or what is pending waits for ever."""
 
@@ -117,8 +120,11 @@ class Schedule:
         self.taken = 0
         self.landed: set[Place] = set()
         """Words that have changed since the last step although no step stands for it."""
+        self.learnt: list[tuple[Any, Any]] = []
+        """Who has learnt what another knows, since the last step: see :mod:`.causes`."""
         self.sent: dict[str, int] = {}
         """Deliveries by issuer, for their names."""
+        chooser.watch(self)
 
     def shared(self, actor: str, touches: Sequence[Touch]) -> bool:
         return self.sharing is None or self.sharing.has(actor, touches)
@@ -137,6 +143,7 @@ class Schedule:
             if not any(step.enabled for step in pending):
                 break
             self.current = self.chooser.choose(pending)
+            self.learnt.clear()
             del self.pending[self.current.actor]
             self.taken += 1
             self.current.fire()
@@ -184,6 +191,9 @@ class RandomChooser:
     def ended(self, pending: Sequence[Step]) -> None:
         """Nothing is kept."""
 
+    def watch(self, schedule: Schedule) -> None:
+        """It needs to know no more."""
+
 
 class Replay:
     """Repeats a recorded schedule, the *actors* of its steps, then goes on in order."""
@@ -203,3 +213,6 @@ class Replay:
 
     def ended(self, pending: Sequence[Step]) -> None:
         self.stuck = pending
+
+    def watch(self, schedule: Schedule) -> None:
+        """It needs to know no more."""

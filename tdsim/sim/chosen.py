@@ -8,6 +8,7 @@ from typing import Any
 import simpy
 
 from tdsim.engine.fiber import wait
+from tdsim.sim.causes import Causes
 from tdsim.sim.choices import Chooser, Schedule, Step, Touch
 from tdsim.sim.cta import Cta
 from tdsim.sim.delivery import Sent
@@ -17,17 +18,22 @@ from tdsim.sim.touches import named, signal_word, slots, touch
 from tdsim.sim.world import World
 
 
+def launch_name(launch: Any) -> str:
+    """The same for a launch in all schedules: its number among those of its stream."""
+    alike = [
+        other
+        for other in launch.world.launches
+        if (other.rank, other.stream_name) == (launch.rank, launch.stream_name)
+    ]
+    number = next(n for n, other in enumerate(alike) if other is launch)
+    return f"PE {launch.rank} {launch.stream_name} #{number}"
+
+
 class ChosenCta(Cta):
     """A CTA that stops before each access to what others may touch as well."""
 
     def __init__(self, launch: Any, index: int, sm: int) -> None:
-        alike = [
-            other
-            for other in launch.world.launches
-            if (other.rank, other.stream_name) == (launch.rank, launch.stream_name)
-        ]
-        number = next(n for n, other in enumerate(alike) if other is launch)
-        self.actor = f"PE {launch.rank} {launch.stream_name} #{number} [{index}]"
+        self.actor = f"{launch_name(launch)} [{index}]"
         self.schedule: Schedule = launch.world.schedule
         self.late = launch.submitted
         super().__init__(launch, index, sm)
@@ -135,6 +141,8 @@ class ChosenWorld(World):
     def __init__(self, chooser: Chooser, *args: Any) -> None:
         super().__init__(*args)
         self.schedule = Schedule(chooser)
+        if self.order is None and chooser.sharing is not None:
+            self.order = Causes(self.schedule)
 
     def run(self) -> None:
         self.schedule.run(self.env)
@@ -161,6 +169,29 @@ class ChosenWorld(World):
         if self.schedule.sharing is not None:
             self.schedule.sharing.left.add("how long GPU-scope signals stay hidden from peers")
         return super().may_stay_hidden()
+
+    def end_launch(self, launch: Any) -> None:
+        """A kernel has ended when what it sent within its node is there."""
+        gates = [
+            delivery.arrived
+            for delivery in launch.left
+            if self.machine.route(launch.rank, delivery.pe).ordered
+            and not delivery.arrived.triggered
+        ]
+        if not gates:
+            launch.done.succeed()
+            return
+        self.schedule.offer(
+            Step(
+                actor=f"{launch_name(launch)} end",
+                what=f"PE {launch.rank} {launch.kernel.name} ends",
+                where="",
+                touches=[],
+                ready=lambda: all(gate.triggered for gate in gates),
+                fire=launch.done.succeed,
+                gates=gates,
+            )
+        )
 
     def deliver(
         self,

@@ -41,6 +41,8 @@ class Launch:
         self.waited = 0
         self.last: Segment | None = self.cause
         self.ctas: dict[int, Cta] = {}
+        self.left: list[Any] = []
+        """Deliveries that were under way when their CTA ended."""
         self._left = self.count
         self._cost = Grid(1, ctas_per_sm, self._start, "").cost
         label = f"PE {rank} {kernel.name}"
@@ -71,8 +73,9 @@ class Launch:
         left = [d for d in cta.outstanding if not d.arrived.triggered]
         if left:
             self.world.remember(self.rank, left)
+            self.left += left
         self.world.gpus[self.rank].sms.multiplying -= cta.multiplies
         self.world.gpus[self.rank].sms.release(cta.sm, self._cost)
         self._left -= 1
         if self._left == 0:
-            self.done.succeed()
+            self.world.end_launch(self)

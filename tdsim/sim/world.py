@@ -125,6 +125,10 @@ class World:
         """Let everything happen."""
         self.env.run()
 
+    def end_launch(self, launch: Any) -> None:
+        """Let what waits for *launch* go on: all its CTAs have ended."""
+        launch.done.succeed()
+
     # movement -----------------------------------------------------------------------------
 
     def transfer(

@@ -228,3 +228,44 @@ def test_the_command_line_explores_and_replays(capsys):
     assert shown[0] == shown[1]
     assert shown[0]["verdict"] == "CLEAN"
     assert any("passes its wait" in step for step in shown[0]["steps"])
+
+
+@td.kernel
+def only_put(mail, x):
+    td.putmem(mail, x, 1 - td.my_pe())
+
+
+@td.kernel
+def only_store(mail, x):
+    there = td.symm_at(mail, 1 - td.my_pe())
+    td.store(there, (0, 0), td.load(x, (0, 0), (1, 8)))
+
+
+@td.kernel
+def only_signal(sig):
+    td.signal_op(sig, 0, 1, "set", 1 - td.my_pe())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "topology", "expected"),
+    [
+        (only_put, "h800x2", "CLEAN"),
+        (only_store, "h800x2", "CLEAN"),
+        (only_put, "h800x2x1", "RACE"),
+    ],
+)
+def test_the_end_of_a_kernel_completes_what_it_sent_in_its_node_only(
+    kernel, topology, expected
+):
+    """The exploration and the happens-before analysis of one run judge alike."""
+
+    def two_kernels(ctx, x, y):
+        """One kernel sends, the next one says so."""
+        mail, sig = ctx.symmetric(x.shape, x.dtype), ctx.signals(1)
+        ctx.launch(kernel, 1, (mail, x))
+        ctx.launch(only_signal, 1, (sig,))
+        ctx.launch(receive, 1, (y, mail, sig, 1))
+
+    for options in ({"seed": 0}, {"seed": 1}, {"exhaustive": True}):
+        found = check(program_of(two_kernels), topology=topology, calls=1, **options)
+        assert found.verdict == expected, options
