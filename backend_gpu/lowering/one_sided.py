@@ -42,6 +42,12 @@ def putmem_signal(dst, src, sig, i, value, op, pe):
 
 
 @device
+def putmem_lines(dst, src, sig, i, value, line, pe):
+    """A put and its signal, which tells of all data whatever the path does with lines."""
+    _put_signal(dst, src, sig, i, value, "set", pe, True)
+
+
+@device
 def putmem_signal_nbi(dst, src, sig, i, value, op, pe):
     _put_signal(dst, src, sig, i, value, op, pe, False)
 
@@ -225,4 +231,6 @@ def in_flight(_semantic: Any = None) -> Any:
     return core.constexpr(min(wanted, COPY_BYTES_PER_CTA.value))
 
 
-LOWERINGS = (putmem, putmem_nbi, putmem_signal, putmem_signal_nbi, getmem, fence, quiet)
+LOWERINGS = (
+    putmem, putmem_nbi, putmem_signal, putmem_signal_nbi, putmem_lines, getmem, fence, quiet,
+)  # fmt: skip

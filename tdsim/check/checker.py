@@ -8,7 +8,7 @@ Under odd seeds time decides nothing: a random choice does, wherever the order i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from tdsim.predict import make_job
 from tdsim.programs import load_program
 from tdsim.sim import Job, simulate
 from tdsim.sim.choices import RandomChooser
+from tdsim.sim.delays import Delay, Delays
 from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
 from tdsim.units import to_us
@@ -56,6 +57,8 @@ class CheckResult:
     """For an exhaustive check, how much it covered."""
     late_us: dict[int, float] = field(default_factory=dict)
     """PEs that were asked to start each call late, and by how much."""
+    delays: dict[str, int] = field(default_factory=dict)
+    """Delays of operations that were asked for, and how often each was applied."""
 
     @property
     def exit_code(self) -> int:
@@ -76,6 +79,7 @@ class CheckResult:
         ]
         for rank, late in self.late_us.items():
             lines.append(f"PE {rank} starts each call {late} us late: a straggler")
+        lines += [f"delay {delay}: applied {n} times" for delay, n in self.delays.items()]
         shown = self.findings[:MAX_SHOWN]
         lines += [f"seed {f.seed}: {f.verdict}: {f.message}" for f in shown]
         if shown and shown[0].story:
@@ -101,12 +105,14 @@ def check(
     exhaustive: bool = False,
     schedules: int = MAX_SCHEDULES,
     delays: Mapping[int, int] | None = None,
+    injected: Sequence[Delay] = (),
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
 
     An *exhaustive* check runs every schedule of a small program instead, at most *schedules*,
     with the inputs of *seed*, and judges by the results alone. *delays* let PEs start each
-    call late, in picoseconds by PE: however late, that is no hang.
+    call late, in picoseconds by PE: however late, that is no hang. *injected* delays hold up
+    single operations, and the result says how often each really did.
 
     Without *shape* the program's own small shape is used. Raises UsageError for input that is
     not legal; whatever the program itself does wrong is a verdict.
@@ -115,6 +121,8 @@ def check(
         if number < 1:
             raise UsageError(f"{name} = {number}", "check", "at least 1", "give 1 or more")
     job = functional_job(kernel, topology, shape, tunables, dtype, calls, seed, delays)
+    applied = _injected(injected, job.machine)
+    job = replace(job, injected=applied)
     tried: list[int] = []
     findings: list[Finding] = []
     explored: Explored | None = None
@@ -139,7 +147,19 @@ def check(
         findings=tuple(findings),
         explored=explored,
         late_us={rank: to_us(late) for rank, late in job.delays.items() if late},
+        delays={str(delay): n for delay, n in applied.applied.items()} if applied else {},
     )
+
+
+def _injected(delays: Sequence[Delay], target: Machine) -> Delays | None:
+    """The counters of *delays*, all of which must name a PE of *target*."""
+    for delay in delays:
+        if not 0 <= delay.rank < target.world_size:
+            raise UsageError(
+                f"{delay}, but {target.name} has no such rank", "--delay",
+                f"ranks 0 to {target.world_size - 1}", "check the rank",
+            )  # fmt: skip
+    return Delays(delays) if delays else None
 
 
 def functional_job(

@@ -27,6 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--straggler", metavar="RANK=US,...", help="start ranks late; random:US draws by seed"
     )
     parser.add_argument(
+        "--delay", action="append", default=[], metavar="rank=2,op=put,50us",
+        help="hold up each such operation of a rank (put, signal, wait, launch or copy)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--delay-seed", type=options.seed, help="draw one such delay for each rank by this seed"
+    )
+    parser.add_argument(
         "--minimize-sync",
         action="store_true",
         help="leave out each wait, signal, fence and barrier in turn: which are needed?",
@@ -74,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
         exhaustive=args.exhaustive,
         schedules=args.schedules,
         delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
+        injected=options.injected(args, machine(args.topology).world_size),
     )
     report = result.to_json()
     removals: tuple[Removal, ...] = ()

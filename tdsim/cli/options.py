@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from typing import Any
 
 from tdsim.errors import UsageError
 from tdsim.files import require_folder
+from tdsim.sim.delays import DELAYED, Delay, drawn
 from tdsim.units import us
 
 
@@ -115,6 +117,22 @@ def delays(text: str | None, world_size: int, seed: int) -> dict[int, int]:
         if result[int(rank)] < 0:
             raise UsageError(f"{late} us", "--straggler", "a delay of at least 0", "drop the -")
     return result
+
+
+def injected(args: argparse.Namespace, world_size: int) -> list[Delay]:
+    """The delays of ``--delay`` and those that ``--delay-seed`` draws."""
+    found = [_delay(text) for text in args.delay]
+    return found + (drawn(args.delay_seed, world_size) if args.delay_seed is not None else [])
+
+
+def _delay(text: str) -> Delay:
+    match = re.fullmatch(r"rank=(\d+),op=(\w+),(\d+(?:\.\d+)?)us", text)
+    if not match or match[2] not in DELAYED:
+        raise UsageError(
+            text, "--delay", f"rank=RANK,op=OP,TIMEus with OP one of {', '.join(DELAYED)}",
+            "write --delay rank=2,op=put,50us",
+        )  # fmt: skip
+    return Delay(int(match[1]), match[2], us(float(match[3])))
 
 
 def worlds(text: str) -> list[int]:

@@ -51,6 +51,7 @@ from tdsim.lang.remote import (
     getmem,
     grid_barrier,
     putmem,
+    putmem_lines,
     putmem_nbi,
     putmem_signal,
     putmem_signal_nbi,
@@ -92,7 +93,8 @@ __all__ = [
     "float32", "from_numpy", "full", "function", "getmem", "grid_barrier", "int1",
     "int32", "int64", "kernel", "load", "local_pe", "log", "max", "maximum", "minimum",
     "my_node", "my_pe", "n_local_pes", "n_nodes", "n_pes", "num_programs", "program",
-    "program_id", "putmem", "putmem_nbi", "putmem_signal", "putmem_signal_nbi", "quiet",
+    "program_id", "putmem", "putmem_lines", "putmem_nbi", "putmem_signal", "putmem_signal_nbi",
+    "quiet",
     "require", "rows", "signal_op", "signal_wait_until", "store", "sum", "symm_at",
     "sync_all", "trans", "where", "zeros",
 ]  # fmt: skip

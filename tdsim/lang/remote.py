@@ -13,6 +13,7 @@ from tdsim.lang._seam import op, reader
 
 View = Any
 _SIGNAL_OPS = ("set", "add")
+_LINES = (8, 128)
 _SCOPES = ("sys", "gpu")
 _COMPARES = ("eq", "ne", "gt", "ge", "lt", "le")
 
@@ -94,6 +95,22 @@ def putmem_signal_nbi(
     """As :func:`putmem_signal`, but returns at once (``nvshmemx_putmem_signal_nbi_block``)."""
     _check_option("op", op, _SIGNAL_OPS)
     reader().put(dst, src, pe, blocking=False, signal=(sig, i, value, op))
+
+
+@op(visible=True)
+def putmem_lines(
+    dst: View, src: View, sig: Any, i: int, value: int, line: int, pe: int
+) -> None:
+    """Copy *src* into *dst* on *pe* in lines that carry their own flags, then set signal *i*.
+
+    Differs from NVSHMEM, which has no such call: it is what NCCL's LL (*line* 8 bytes, half of
+    them data) and LL128 (*line* 128, of which 120 are data) do. The wait for the signal stands
+    for the polling of the flags, so it tells of the data only if every link of the path
+    delivers *line* bytes as one. Returns when *src* may be reused.
+    """
+    if line not in _LINES:
+        raise ApiError(f"line={line}", "tdsim.lang", "write 8 (LL) or 128 (LL128)")
+    reader().put_lines(dst, src, (sig, i, value, "set"), line, pe)
 
 
 @op(visible=True)

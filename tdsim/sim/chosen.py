@@ -89,12 +89,15 @@ class ChosenCta(Cta):
         if view.pe != self.rank:
             self.flush()  # each store to a peer lands by itself
 
-    def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
+    def put(
+        self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None,
+        carried: int = 0,
+    ) -> None:  # fmt: skip
         touches = [touch(src, "read")] if blocking else []
         if signal is not None:
             touches += self.world.epoch(self.rank, "read")
         self._turn("sends a put", touches)
-        super().put(dst, src, pe, blocking, signal)
+        super().put(dst, src, pe, blocking, signal, carried)
 
     def _signal(
         self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"

@@ -122,6 +122,13 @@ class CtaClock(ABC):
         if self.in_loop == 0:
             self.settle()
 
+    def held_up(self, op: str) -> None:
+        """Apply the delays that were injected for *op* of this PE."""
+        late = self.world.delays.of(self.rank, op) if self.world.delays is not None else 0
+        if late:
+            self.clock += late
+            self.flush()
+
     def flush(self) -> None:
         """Meet the event queue: remote traffic moves, then the clock's time passes."""
         self.settle()

@@ -244,6 +244,8 @@ class HostContext:
     def _spend(self, ps: int, what: str) -> None:
         if self._capture is not None:
             return
+        if self.world.delays is not None:
+            ps += self.world.delays.of(self.rank, what.partition(" ")[0])
         begin = self.env.now
         wait(self.env.timeout(ps))
         self.last = Segment("host", self.rank, "host", begin, self.env.now, self.last, what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tdsim.engine.fiber import Fiber
+from tdsim.engine.fiber import Fiber, wait
 from tdsim.lang import Function
 from tdsim.lang import _seam as seam
 from tdsim.sim.failures import reported_at
@@ -29,8 +29,10 @@ class Cta(TileOps, RemoteOps):
         with reported_at(self.name):
             prepare(self.launch.kernel, self.world.functional)(*self.launch.args)
         self.flush()
-        if self.world.functional:
-            self.see_own_signals()
+        if self.world.functional:  # signals to words of this PE are in order: they land first
+            for arrival in self.own_signals.values():
+                if arrival.callbacks is not None:
+                    wait(arrival)
         self.launch.finished(self)
 
     def call(self, function: Function, args: Any, kwargs: Any) -> Any:

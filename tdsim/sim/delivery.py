@@ -35,6 +35,25 @@ class Sent(NamedTuple):
     word: tuple[SignalArray, int, str] | None = None
 
 
+def before_put(cta: Any, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+    """Arrivals that *cta*'s put to *pe* may not overtake: fenced ones, all on an ordered path.
+
+    Without data the order of arrival is left to the bytes: nobody could tell.
+    """
+    earlier = cta.outstanding if ordered and cta.world.functional else cta.fenced
+    return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
+
+
+def before_signal(cta: Any, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+    """Arrivals that its signal to *pe* may not overtake: all blocking puts are among them."""
+    earlier = set(before_put(cta, pe, ordered))
+    return tuple(
+        d.arrived
+        for d in cta.outstanding
+        if not d.arrived.triggered and (d.blocking or d.arrived in earlier)
+    )
+
+
 def storing(stores: list[Any], delivery: Delivery) -> Callable[[Any], None]:
     """What lands *stores*, tiles for a peer, as *delivery*."""
 

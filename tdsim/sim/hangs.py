@@ -14,7 +14,7 @@ from tdsim.sim.loops import called
 from tdsim.sim.signals import SignalArray, Waiter
 
 _MAX_LINES = 12
-_WRITERS = {"signal_op", "putmem_signal", "putmem_signal_nbi", "grid_barrier"}
+_WRITERS = {"signal_op", "putmem_signal", "putmem_signal_nbi", "putmem_lines", "grid_barrier"}
 
 
 def deadlock(world: Any) -> DeadlockError:

@@ -10,7 +10,15 @@ from tdsim.engine.fiber import wait
 from tdsim.engine.timeline import Segment
 from tdsim.errors import ApiError
 from tdsim.sim.clock import CtaClock
-from tdsim.sim.delivery import Delivery, Sent, check_copy, storing
+from tdsim.sim.delivery import (
+    Delivery,
+    Sent,
+    before_put,
+    before_signal,
+    check_copy,
+    storing,
+)
+from tdsim.sim.lines import put_lines
 from tdsim.sim.signals import STAYS_TRUE, SignalArray
 from tdsim.sim.tile import View
 
@@ -37,13 +45,23 @@ class RemoteOps(CtaClock):
     def after(self, token: Any, x: Any) -> Any:
         return x
 
-    def put(self, dst: View, src: View, pe: int, blocking: bool, signal: Any = None) -> None:
+    def put(
+        self,
+        dst: View,
+        src: View,
+        pe: int,
+        blocking: bool,
+        signal: Any = None,
+        carried: int = 0,
+    ) -> None:
+        """Copy *src*; the path carries *carried* bytes for it (default: its own)."""
         self._check_pe(pe)
         check_copy(self, "puts to", dst, src, dst, src)
         if signal is not None:
             signal[0].check_index(signal[1], self.here, pe)
             if self.leaves_out("putmem_signal"):
                 signal = None
+        self.held_up("put")
         self.flush()
         self.world.puts += 1
         self.clock += (
@@ -54,7 +72,7 @@ class RemoteOps(CtaClock):
         data = src.data.copy() if blocking and src.data is not None else None
         route = self.world.machine.route(self.rank, pe)
         delivery = Delivery(self.env, pe, blocking)
-        gates = self._before_put(pe, route.ordered)
+        gates = before_put(self, pe, route.ordered)
         begin, target = self.env.now, dst.at(pe)
         order = self.world.order
         released = order and order.put(
@@ -79,7 +97,7 @@ class RemoteOps(CtaClock):
                     order.landed(released, sig, pe, i, op)
             delivery.arrived.succeed()
 
-        sent = self.world.transfer(src.nbytes, rank, pe, self._copy_cap())
+        sent = self.world.transfer(carried or src.nbytes, rank, pe, self._copy_cap())
         self._remember(delivery)
         latency = route.latency_ps + (self.costs.host.signal_ps if signal is not None else 0)
         word = None if signal is None else (signal[0], signal[1], signal[-1])
@@ -88,6 +106,8 @@ class RemoteOps(CtaClock):
         self.world.deliver(sent, delay, gates, land, about)
         if blocking:
             self._hold(sent, f"put to PE {pe}")
+
+    put_lines = put_lines
 
     def _copy_cap(self) -> int:
         """Bytes per second that this CTA copies, beside what its GPU multiplies now."""
@@ -181,10 +201,11 @@ class RemoteOps(CtaClock):
         self, sig: SignalArray, i: int, value: int, op: str, pe: int, scope: str = "sys"
     ) -> None:
         self.settle()
+        self.held_up("signal")
         self.clock += self.costs.host.signal_ps
         self.flush()
         route = self.world.machine.route(self.rank, pe)
-        gates = self._before_signal(pe, route.ordered)
+        gates = before_signal(self, pe, route.ordered)
         # A signal to the own PE is a store: later signals release it, and this CTA's own waits
         # see it. One to another PE only counts for fence and quiet.
         delivery = Delivery(self.env, pe, blocking=pe == self.rank)
@@ -218,6 +239,7 @@ class RemoteOps(CtaClock):
 
     def _wait_until(self, sig: SignalArray, i: int, cmp: str, value: int) -> None:
         self.settle()
+        self.held_up("wait")
         rank = self.rank
         word = sig.word_of(rank, value)
         if cmp not in STAYS_TRUE or self.reads or self.writes:
@@ -239,12 +261,6 @@ class RemoteOps(CtaClock):
                 self.waited("wait", begin, cause, sig.label(i))
         if self.world.order is not None:
             self.world.order.acquire(self, sig, rank, i, cmp, word)
-
-    def see_own_signals(self) -> None:
-        """Let signals to words of this PE land before the kernel ends: they are in order."""
-        for arrival in self.own_signals.values():
-            if arrival.callbacks is not None:
-                wait(arrival)
 
     def atomic_add(self, view: View, offset: tuple[int, ...], value: Any) -> int:
         self.settle()
@@ -296,20 +312,3 @@ class RemoteOps(CtaClock):
                 self.here(),
                 f"PEs are 0 to {self.world.n_pes - 1}",
             )
-
-    def _before_put(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
-        """Arrivals that a put to *pe* may not overtake: fenced ones, all on an ordered path.
-
-        Without data the order of arrival is left to the bytes: nobody could tell.
-        """
-        earlier = self.outstanding if ordered and self.world.functional else self.fenced
-        return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
-
-    def _before_signal(self, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
-        """Arrivals that a signal to *pe* may not overtake: all blocking puts are among them."""
-        earlier = set(self._before_put(pe, ordered))
-        return tuple(
-            d.arrived
-            for d in self.outstanding
-            if not d.arrived.triggered and (d.blocking or d.arrived in earlier)
-        )

@@ -21,6 +21,7 @@ from tdsim.sim.choices import Chooser
 from tdsim.sim.chosen import ChosenWorld
 from tdsim.sim.chosen_host import ChosenContext
 from tdsim.sim.context import HostContext
+from tdsim.sim.delays import Delays
 from tdsim.sim.failures import reported_at
 from tdsim.sim.hangs import deadlock, missing_allocation
 from tdsim.sim.hooks import Listener, OrderListener
@@ -49,6 +50,8 @@ class Job:
     skewed: bool = False
     delays: Mapping[int, int] = field(default_factory=dict)
     slowdown: float = 1.0
+    injected: Delays | None = None
+    """Delays of single operations; they count how often they were applied."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,9 +79,12 @@ def simulate(
 
     With a *chooser* time decides nothing: it names who goes next, whenever that is open.
     """
-    hostile = job.functional and job.skewed
+    hostile, delays = job.functional and job.skewed, job.injected
     given = (job.machine, job.functional, job.seed, listeners, job.slowdown, order, sites)
-    world = World(*given, hostile=hostile) if chooser is None else ChosenWorld(chooser, *given)
+    if chooser is None:
+        world = World(*given, hostile=hostile, delays=delays)
+    else:
+        world = ChosenWorld(chooser, *given)
     return _Simulation(job, world).run()
 
 

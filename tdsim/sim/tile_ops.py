@@ -11,6 +11,8 @@ from tdsim.lang import DType, float32, int32
 from tdsim.sim.clock import CtaClock
 from tdsim.sim.tile import Tile, View, binary_type, broadcast, compute
 
+_LARGEST = 2**31 - 1
+
 
 class TileOps(CtaClock):
     """What :mod:`tdsim.lang.tiles` asks of a reader."""
@@ -58,6 +60,12 @@ class TileOps(CtaClock):
                 where=self.name,
                 expected=f"{len(view.shape)} of each",
                 cure="give one offset and one size per axis",
+            )
+        if max(offsets) > _LARGEST:
+            raise ApiError(
+                f"offset {max(offsets)} into {view} is beyond int32, in which kernels compute",
+                self.here(),
+                "give the view two axes, or take td.rows of it first",
             )
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: DType) -> Tile:

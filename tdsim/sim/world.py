@@ -18,6 +18,7 @@ from tdsim.errors import ApiError
 from tdsim.lang import DType
 from tdsim.sim.adversary import Adversary
 from tdsim.sim.cost import Costs
+from tdsim.sim.delays import Delays
 from tdsim.sim.delivery import Sent
 from tdsim.sim.gpu import Gpu
 from tdsim.sim.hooks import Listener, OrderListener
@@ -81,8 +82,9 @@ class World:
         order: OrderListener | None = None,
         sites: Sites | None = None,
         hostile: bool = False,
+        delays: Delays | None = None,
     ) -> None:
-        self.order, self.sites = order, sites
+        self.order, self.sites, self.delays = order, sites, delays
         self.machine, self.functional, self.listeners = machine, functional, listeners
         self.n_pes, self.node_size = machine.world_size, machine.gpus_per_node
         self.env = EventLoop()

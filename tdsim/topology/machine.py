@@ -94,6 +94,7 @@ class Machine:
             latency_ps=sum(spec.latency_ps for spec in specs),
             bandwidth=min(spec.bandwidth for spec in specs),
             ordered=all(spec.ordered for spec in specs),
+            line_bytes=min(spec.line_bytes for spec in specs),
             kind="scale_up" if self.reachable(src, dst) else "scale_out",
         )
 

@@ -48,6 +48,12 @@ def read_flag(value: object, where: str) -> bool:
     return value
 
 
+def read_line_bytes(value: object, where: str) -> int:
+    if isinstance(value, bool) or value not in (8, 64, 128):
+        raise TopologyError(f"{value!r} is no size of a line", where, "8, 64 or 128")
+    return int(str(value))
+
+
 def read_fraction(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise TopologyError(f"{value!r} is no fraction", where, "a number above 0, at most 1")
@@ -145,6 +151,7 @@ LINK: Schema = {
     "latency": read_time,
     "ordered": read_flag,
     "soft": read_flag,
+    "line_bytes": read_line_bytes,
     "source": read_text,
 }
 

@@ -70,6 +70,8 @@ class LinkSpec:
     source: str
     soft: bool = False
     """Whether it slows down before it is full (see `tdsim.engine.network`)."""
+    line_bytes: int = 128
+    """How many bytes of an aligned line arrive as one: 8, 64 or 128."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,4 +141,6 @@ class Route:
     """The slowest link's; for a local route the GPU's HBM."""
     ordered: bool
     """True only if every link is ordered."""
+    line_bytes: int = 128
+    """The least of its links': what a longer line may be split into."""
     kind: RouteKind

@@ -91,6 +91,7 @@ def puts(dst, src, ready, pe):
     td.fence()
     td.putmem_signal(dst, src, ready, 0, 1, "add", pe)
     td.putmem_signal_nbi(dst, src, ready, 1, 1, "set", pe)
+    td.putmem_lines(dst, src, ready, 1, 1, 128, pe)
     td.quiet()
 
 

@@ -145,7 +145,7 @@ def _puts() -> Iterator[Entry]:
 
     hows = _each(
         "how", "putmem_signal", "putmem_signal_nbi", "putmem", "putmem_nbi_fence",
-        "putmem_nbi_quiet", "two_puts_fence",
+        "putmem_nbi_quiet", "two_puts_fence", "putmem_lines",
     )  # fmt: skip
     behind, aligned = "data_lie_behind_their_signal", {"M": 32, "N": 64}
     yield from of(behind, TINY, tunables=hows[1:], dtypes=("bf16",))

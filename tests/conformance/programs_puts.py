@@ -17,11 +17,11 @@ from tdsim import lang as td
 X_SYMMETRIC = {"x": td.Input("M", "N", symmetric=True)}
 HOW = (
     "putmem_signal", "putmem_signal_nbi", "putmem", "putmem_nbi_fence", "putmem_nbi_quiet",
-    "two_puts_fence",
+    "two_puts_fence", "putmem_lines",
 )  # fmt: skip
 
 
-PUTMEM_SIGNAL, PUTMEM_SIGNAL_NBI, PUTMEM, NBI_FENCE, NBI_QUIET, TWO_PUTS = range(6)
+PUTMEM_SIGNAL, PUTMEM_SIGNAL_NBI, PUTMEM, NBI_FENCE, NBI_QUIET, TWO_PUTS, LINES = range(7)
 
 
 @td.kernel
@@ -52,6 +52,8 @@ def all_to_all(y, mail, x, sig, how):
         td.fence()
         last = td.rows(x, 2, rest)
         td.putmem_signal_nbi(td.rows(dst, 2, rest), last, sig, me, 1, "set", other)
+    if how == LINES:
+        td.putmem_lines(dst, x, sig, me, 1, 8, other)
     token = td.signal_wait_until(sig, other, "ge", 1)
     here = td.after(token, td.rows(mail, other * count, count))
     copy_tiles(td.rows(y, other * count, count), here, 0, 1)

@@ -59,6 +59,7 @@ CALLS = {
     "putmem": (None, None, 0), "putmem_nbi": (None, None, 0), "getmem": (None, None, 0),
     "putmem_signal": (None, None, None, 0, 1, "set", 0),
     "putmem_signal_nbi": (None, None, None, 0, 1, "add", 0), "fence": (), "quiet": (),
+    "putmem_lines": (None, None, None, 0, 1, 8, 0),
     "signal_op": (None, 0, 1, "set", 0), "signal_wait_until": (None, 0, "ge", 1),
     "barrier_all": (), "sync_all": (), "grid_barrier": (None, 0),
 }  # fmt: skip

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import run
+from helpers import frictionless, run
 
 from tdsim import lang as td
+from tdsim.errors import ApiError
+from tdsim.units import Bandwidth
 
 NODE, NODES = "h800x2", "h800x2x1"
 SEEDS = range(12)
@@ -299,3 +301,28 @@ def test_two_sets_may_overtake_each_other_on_an_unordered_path_only():
 
 def test_the_same_seed_delivers_in_the_same_order():
     assert [last_value(s, NODES) for s in SEEDS] == [last_value(s, NODES) for s in SEEDS]
+
+
+@td.kernel
+def put_in_lines(x, mail, ready, line):
+    td.putmem_lines(mail, x, ready, 0, 1, line, 1)
+
+
+@pytest.mark.parametrize(("line", "carried"), [(8, 2 * 30_000), (128, 32_000)])
+def test_lines_with_flags_cost_their_flags(line, carried):
+    """B31: LL carries half data, LL128 120 bytes of 128; one byte takes a picosecond here."""
+
+    def host(ctx):
+        x, mail = (ctx.symmetric((7500,), td.float32) for _ in range(2))
+        if ctx.my_pe == 0:
+            ctx.launch(put_in_lines, 1, (x, mail, ctx.signals(1), line))
+        else:
+            ctx.signals(1)
+
+    on = frictionless("h800x2", sm_copy=Bandwidth(10**12))
+    assert max(run(host, on, functional=False).ends) == carried
+
+
+def test_a_length_of_line_that_is_none_is_named():
+    with pytest.raises(ApiError, match=r"line=64; write 8 \(LL\) or 128 \(LL128\)"):
+        td.putmem_lines(None, None, None, 0, 1, 64, 1)

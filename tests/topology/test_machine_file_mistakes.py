@@ -84,6 +84,10 @@ ROUTE = "expected a path of links that passes through no third GPU; add the miss
             "at most 1",
         ),
         (
+            BASE + "nvlink: {line_bytes: 32}\n",
+            "{file}, nvlink, line_bytes: 32 is no size of a line; expected 8, 64 or 128",
+        ),
+        (
             BASE + "nvlink: {ordered: 1}\n",
             "{file}, nvlink, ordered: 1 is neither true nor false; expected true or false",
         ),

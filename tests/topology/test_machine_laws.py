@@ -78,6 +78,7 @@ def test_a_route_sums_latency_takes_the_least_bandwidth_and_is_ordered_if_all_li
             assert route.latency_ps == sum(link.latency_ps for link in links)
             assert route.bandwidth == min(link.bandwidth for link in links)
             assert route.ordered == all(link.ordered for link in links)
+            assert route.line_bytes == min(link.line_bytes for link in links)
 
 
 @settings(deadline=None, max_examples=30)

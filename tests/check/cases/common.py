@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from tdsim import lang as td
@@ -90,6 +91,15 @@ def one_queue(base: str) -> Machine:
     """*base* with CUDA_DEVICE_MAX_CONNECTIONS=1: all streams share one hardware queue."""
     full = machine(base)
     return replace(full, host=replace(full.host, connections=1))
+
+
+def with_lines(whole: int, base: str = "h800x2") -> Machine:
+    """*base* with links that deliver *whole* bytes as one."""
+    full = machine(base)
+    graph = nx.DiGraph()
+    for a, b, data in full.graph.edges(data=True):
+        graph.add_edge(a, b, link=replace(data["link"], line_bytes=whole))
+    return replace(full, graph=nx.freeze(graph))
 
 
 @td.function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases.common import Case, copy_tile, fill_kernel, from_previous, program
+from cases.common import Case, copy_tile, fill_kernel, from_previous, program, with_lines
 from tdsim import lang as td
 
 
@@ -103,7 +103,37 @@ def cumulative_fence():
     return program(host, from_previous)
 
 
+@td.kernel
+def low_latency(y, x, mail, ready, LINE: td.constexpr):
+    """Put x in lines with flags, wait for the flags, use the data."""
+    td.putmem_lines(mail, x, ready, 0, 1, LINE, (td.my_pe() + 1) % td.n_pes())
+    token = td.signal_wait_until(ready, 0, "ge", 1)
+    copy_tile(y, td.after(token, mail))
+
+
+def lines(line: int):
+    """B31: data that share a line with their flag, on paths that may split lines."""
+
+    def host(ctx, x, y):
+        mail, ready = ctx.symmetric((4, 8), x.dtype), ctx.signals(1)
+        ctx.barrier_all()
+        ctx.launch(low_latency, 1, (y, x, mail, ready, line))
+
+    return program(host, from_previous)
+
+
+def _b31(line: int, whole: int) -> Case:
+    """A line of *line* bytes on a path that delivers *whole* bytes as one."""
+    return Case(
+        id=f"B31 lines of {line} on a path of {whole}",
+        program=lambda: lines(line),
+        topology=with_lines(whole),
+        verdict="CLEAN" if line <= whole else "RACE",
+    )
+
+
 CASES = (
+    *(_b31(line, whole) for line in (8, 128) for whole in (8, 64, 128)),
     Case(
         id="B3 flag after data, no order",
         program=lambda: flag_after_data(False),

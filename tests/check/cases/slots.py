@@ -27,15 +27,17 @@ def cooperative(*counts: int):
 
 
 @td.kernel
-def waits_for_the_grid(done):
+def waits_for_the_grid(inside, done):
     """Hold a slot until the big grid has met."""
+    td.signal_op(inside, 0, 1, "set", td.my_pe())
     token = td.signal_wait_until(done, 0, "ge", 1)
     td.signal_op(done, 1, td.after(token, 1), "set", td.my_pe())
 
 
 @td.kernel
-def takes_a_while(out):
+def takes_a_while(inside, out):
     """Hold a slot for some time, and wait for nobody."""
+    td.signal_op(inside, 0, 1, "set", td.my_pe())
     total = td.zeros((4, 8), td.float32)
     for _ in range(64):
         total = total + 1.0
@@ -51,16 +53,18 @@ def meet_and_tell(arrived, done):
 
 
 def beside(count: int, waits: bool):
-    """A7 without clusters: a grid that fills the GPU, and a small kernel beside it."""
+    """A7 without clusters: a grid that fills the GPU, and a small kernel that has a slot."""
 
     def host(ctx):
         arrived, done = ctx.signals(1, per_call=count), ctx.signals(2)
+        inside = ctx.signals(1)
         out, side = ctx.local((4, 8), td.float32), ctx.stream("side")
         ctx.fork(side)
         if waits:
-            ctx.launch(waits_for_the_grid, 1, (done,), stream=side)
+            ctx.launch(waits_for_the_grid, 1, (inside, done), stream=side)
         else:
-            ctx.launch(takes_a_while, 1, (out,), stream=side)
+            ctx.launch(takes_a_while, 1, (inside, out), stream=side)
+        ctx.signal_wait_until(inside, 0, "ge", 1)
         ctx.launch(meet_and_tell, count, (arrived, done))
         ctx.join(side)
 
