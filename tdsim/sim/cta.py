@@ -29,11 +29,15 @@ class Cta(TileOps, RemoteOps):
         with reported_at(self.name):
             prepare(self.launch.kernel, self.world.functional)(*self.launch.args)
         self.flush()
-        if self.world.functional:  # signals to words of this PE are in order: they land first
-            for arrival in self.own_signals.values():
-                if arrival.callbacks is not None:
-                    wait(arrival)
+        if self.world.functional:
+            self.see_own_signals()
         self.launch.finished(self)
+
+    def see_own_signals(self) -> None:
+        """Let signals to words of this PE land before the kernel ends: they are in order."""
+        for arrival in self.own_signals.values():
+            if arrival.callbacks is not None:
+                wait(arrival)
 
     def call(self, function: Function, args: Any, kwargs: Any) -> Any:
         """Run a helper of the kernel."""
