@@ -35,13 +35,21 @@ class Sent(NamedTuple):
     word: tuple[SignalArray, int, str] | None = None
 
 
-def before_put(cta: Any, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:
+def before_put(
+    cta: Any, pe: int, ordered: bool, signals: bool = False
+) -> tuple[simpy.Event, ...]:
     """Arrivals that *cta*'s put to *pe* may not overtake: fenced ones, all on an ordered path.
 
-    Without data the order of arrival is left to the bytes: nobody could tell.
+    One that *signals* releases what the CTA has stored before in its own PE's memory, signals
+    among it. Without data the order of arrival is left to the bytes: nobody could tell.
     """
-    earlier = cta.outstanding if ordered and cta.world.functional else cta.fenced
-    return tuple(d.arrived for d in earlier if d.pe == pe and not d.arrived.triggered)
+    functional = cta.world.functional
+    earlier = [
+        d for d in (cta.outstanding if ordered and functional else cta.fenced) if d.pe == pe
+    ]
+    if signals and functional:
+        earlier += [d for d in cta.outstanding if d.blocking and d.pe == cta.rank != pe]
+    return tuple(d.arrived for d in earlier if not d.arrived.triggered)
 
 
 def before_signal(cta: Any, pe: int, ordered: bool) -> tuple[simpy.Event, ...]:

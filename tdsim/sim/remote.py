@@ -72,7 +72,7 @@ class RemoteOps(CtaClock):
         data = src.data.copy() if blocking and src.data is not None else None
         route = self.world.machine.route(self.rank, pe)
         delivery = Delivery(self.env, pe, blocking)
-        gates = before_put(self, pe, route.ordered)
+        gates = before_put(self, pe, route.ordered, signal is not None)
         begin, target = self.env.now, dst.at(pe)
         order = self.world.order
         released = order and order.put(
