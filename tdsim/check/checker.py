@@ -8,7 +8,7 @@ Under odd seeds time decides nothing: a random choice does, wherever the order i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from tdsim.check.findings import Finding, findings_of
 from tdsim.check.hanging import tell_hangs_apart
 from tdsim.check.happens_before import HappensBefore
 from tdsim.check.story import lines_of
+from tdsim.check.verdicts import CLEAN, WRONG_RESULT
 from tdsim.errors import DeadlockError, ProgramError, ShapeError, UsageError
 from tdsim.lang import Program
 from tdsim.predict import make_job
@@ -29,7 +30,6 @@ from tdsim.sim.sites import Sites
 from tdsim.topology import Machine, machine
 from tdsim.units import to_us
 
-CLEAN, WRONG_RESULT = "CLEAN", "WRONG-RESULT"
 MAX_SHOWN = 5
 """Findings that the text report prints."""
 SMALL_RUN, MORE_SCHEDULES = 2000, 4
@@ -106,13 +106,15 @@ def check(
     schedules: int = MAX_SCHEDULES,
     delays: Mapping[int, int] | None = None,
     injected: Sequence[Delay] = (),
+    advance: Callable[[str], Any] = lambda _: None,
 ) -> CheckResult:
     """Run *kernel* with data under *seeds* seeds from *seed* on; stop at the first finding.
 
     An *exhaustive* check runs every schedule of a small program instead, at most *schedules*,
     with the inputs of *seed*, and judges by the results alone. *delays* let PEs start each
     call late, in picoseconds by PE: however late, that is no hang. *injected* delays hold up
-    single operations, and the result says how often each really did.
+    single operations, and the result says how often each really did. *advance* is called after
+    each seed or schedule.
 
     Without *shape* the program's own small shape is used. Raises UsageError for input that is
     not legal; whatever the program itself does wrong is a verdict.
@@ -128,13 +130,15 @@ def check(
     explored: Explored | None = None
     if exhaustive:
         tried.append(seed)
-        findings, explored = explore_job(job, schedules)
-    for number in range(seed, seed + seeds if not exhaustive else seed):
-        tried.append(number)
-        findings = check_seed(replace(job, seed=number))
-        if findings:
-            findings = tell_hangs_apart(replace(job, seed=number), findings)
-            break
+        findings, explored = explore_job(job, schedules, advance)
+    else:
+        for number in range(seed, seed + seeds):
+            tried.append(number)
+            findings = check_seed(replace(job, seed=number))
+            advance(f"seed {number}")
+            if findings:
+                findings = tell_hangs_apart(replace(job, seed=number), findings)
+                break
     return CheckResult(
         kernel=job.program.name,
         topology=job.machine.name,
@@ -204,11 +208,13 @@ def check_seed(job: Job, sites: Sites | None = None) -> list[Finding]:
     """What *job* shows under its seed, the worst first: its end, its order, then its data.
 
     Even seeds keep to time with random delays; odd ones let a random chooser decide. A run
-    without a finding that was a small one is followed by some random schedules.
+    without a finding that was a small one is followed by some random schedules. Delays that
+    a user asks for need time, which a chooser does not keep to: with them every seed does.
     """
-    chooser = RandomChooser(job.seed) if job.seed % 2 else None
+    timed = job.injected is not None or any(job.delays.values())
+    chooser = RandomChooser(job.seed) if job.seed % 2 and not timed else None
     findings, events = _one_run(job, sites, chooser)
-    for number in range(MORE_SCHEDULES if events <= SMALL_RUN else 0):
+    for number in range(MORE_SCHEDULES if events <= SMALL_RUN and not timed else 0):
         if not findings:
             findings, _ = _one_run(job, sites, RandomChooser(number))
     return findings

@@ -8,10 +8,13 @@ needs an entry: *covered* says which entry of the stream stands for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 Clock = dict[int, int]
 """Actor number to the time up to which its deeds are known to be done."""
+Key = TypeVar("Key", bound=Any)
+"""Whatever names an actor: a number here, a name in an exploration."""
 Stamp = tuple[int, int]
 """An actor number and a time of it."""
 
@@ -19,12 +22,10 @@ _MIN_LARGE = 64
 """Entries from which a clock is worth pruning."""
 
 
-def join(clock: Clock, other: Clock) -> None:
+def join(clock: dict[Key, int], other: Mapping[Key, int]) -> None:
     """Let *clock* know what *other* knows."""
     get = clock.get
-    for actor, time in other.items():
-        if get(actor, 0) < time:
-            clock[actor] = time
+    clock.update({actor: time for actor, time in other.items() if get(actor, 0) < time})
 
 
 def knows(clock: Clock, stamps: Iterable[Stamp]) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tdsim.check.compare import first_difference
 from tdsim.check.explore import Exploration, Taken, explore
-from tdsim.check.findings import HANG, RACE, Finding
-from tdsim.check.hanging import CERTAIN_HANG
+from tdsim.check.findings import Finding
+from tdsim.check.verdicts import CERTAIN_HANG, CLEAN, HANG, RACE, UNKNOWN, WRONG_RESULT
 from tdsim.errors import DeadlockError, ProgramError
 from tdsim.sim import Job, simulate
 from tdsim.sim.choices import Chooser, RandomChooser, Step
 
-CLEAN, WRONG_RESULT, UNKNOWN = "CLEAN", "WRONG-RESULT", "UNKNOWN"
 MAX_SCHEDULES = 100_000
 """Runs after which an exploration gives up."""
 
@@ -33,7 +32,8 @@ class Explored:
     def text(self) -> str:
         extent = "all" if self.covered else "not all"
         why = "".join(f"; not tried: {what}" for what in self.left)
-        return f"{self.schedules} schedules, {extent} there are{why}"
+        noun = "schedule" if self.schedules == 1 else "schedules"
+        return f"{self.schedules} {noun}, {extent} there are{why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,17 @@ def lines_of(steps: Sequence[Step | Taken]) -> tuple[str, ...]:
     return tuple(f"{n}. {step}" for n, step in enumerate(steps, 1))
 
 
-def explore_job(job: Job, limit: int = MAX_SCHEDULES) -> tuple[list[Finding], Explored]:
+def explore_job(
+    job: Job, limit: int = MAX_SCHEDULES, advance: Callable[[str], Any] = lambda _: None
+) -> tuple[list[Finding], Explored]:
     """All schedules of *job*: a finding for each way to go wrong, and how much was covered.
 
     Wrong data is a RACE if another schedule does better, else a WRONG-RESULT; in the same way
     a HANG is possible and a HANG! certain. What only some of the schedules showed when *limit*
-    was reached counts as possible. No finding without full coverage is an UNKNOWN.
+    was reached counts as possible. No finding without full coverage is an UNKNOWN. *advance* is
+    called after each run.
     """
-    result = explore(lambda chooser: run_under(job, chooser), limit)
+    result = explore(lambda chooser: run_under(job, chooser), limit, advance)
     explored = Explored(
         schedules=result.schedules, covered=result.covered, left=tuple(sorted(result.left))
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from tdsim.check.clocks import join
 from tdsim.sim.choices import Schedule, Sharing, Step, Touch
 
 Clock = dict[str, int]
@@ -100,13 +101,13 @@ class Search:
             raise CutError
         last = self._before[-1] if self._before else {}
         for who, of in self._learnt:
-            _join(self._clocks.setdefault(who, {}), self._clocks.get(of, {}))
+            join(self._clocks.setdefault(who, {}), self._clocks.get(of, {}))
         for step in pending:
             clock = self._clocks.setdefault(step.actor, {})
             passed = sum(gate.triggered for gate in step.gates)
             caused = step.born == len(self.taken) and not step.late
             if caused or passed > self._passed.get(step.actor, 0):
-                _join(clock, last)
+                join(clock, last)
             self._passed[step.actor] = passed
         if len(self.taken) >= self._known:
             for step in pending:
@@ -158,7 +159,7 @@ class Search:
         clock = dict(self._clocks[step.actor])
         for other, known in zip(self.taken, self._before, strict=True):
             if _meet(other.touches, step.touches):
-                _join(clock, known)
+                join(clock, known)
         self.taken.append(step)
         clock[step.actor] = len(self.taken)
         self._before.append(clock)
@@ -209,10 +210,14 @@ class Exploration:
             self.shortest[outcome] = (message, schedule)
 
 
-def explore(run: Callable[[Any], tuple[str, str]], limit: int) -> Exploration:
+def explore(
+    run: Callable[[Any], tuple[str, str]],
+    limit: int,
+    advance: Callable[[str], Any] = lambda _: None,
+) -> Exploration:
     """Call *run* with a chooser until all schedules are covered, or *limit* runs are made.
 
-    *run* returns an outcome and its explanation.
+    *run* returns an outcome and its explanation; *advance* is called after each.
     """
     search, result = Search(), Exploration()
     for _ in range(limit):
@@ -225,6 +230,7 @@ def explore(run: Callable[[Any], tuple[str, str]], limit: int) -> Exploration:
                 result.note(outcome, message, search.schedule)
         if search.sharing.grew:
             result = Exploration()
+        advance(f"schedule {result.schedules}")
         if not search.advance():
             result.covered = True
             break
@@ -240,9 +246,3 @@ def _length(schedule: tuple[Taken, ...]) -> tuple[int, int]:
 
 def _meet(some: Sequence[Touch], others: Sequence[Touch]) -> bool:
     return any(a.meets(b) for a in some for b in others)
-
-
-def _join(clock: Clock, other: Clock) -> None:
-    for actor, count in other.items():
-        if clock.get(actor, 0) < count:
-            clock[actor] = count

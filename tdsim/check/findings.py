@@ -9,9 +9,8 @@ from typing import Any
 from tdsim.check.happens_before import HappensBefore
 from tdsim.check.shadow import Conflict
 from tdsim.check.story import Event
+from tdsim.check.verdicts import HANG, RACE
 from tdsim.check.words import Landing, Wait
-
-RACE, HANG = "RACE", "HANG"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

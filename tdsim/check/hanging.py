@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tdsim.check.findings import Finding
+from tdsim.check.verdicts import CERTAIN_HANG
 from tdsim.errors import DeadlockError, ProgramError
 from tdsim.sim import Job, simulate
 from tdsim.units import us
 
-CERTAIN_HANG = "HANG!"
 MORE_SEEDS = 4
 """Seeds tried after the one that hung."""
 MAX_HELD = 8

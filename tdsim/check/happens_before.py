@@ -39,8 +39,8 @@ class HappensBefore(OrderListener):
         self._streams: dict[int, list[Actor]] = {}
         self._launches: dict[Any, Actor] = {}
         self._events: dict[Any, Clock] = {}
-        self._accesses: list[Access] = [Access("", "", 0, "", 0, ())]
-        self._events_of: list[Event | None] = [None]
+        nothing = Event(0, 0, "", "", "")  # number 0 of the shadows: no access yet
+        self._accesses: list[Access] = [Access("", "", 0, "", 0, (), nothing)]
         self._interned: dict[tuple[Any, ...], int] = {}
         self._shadows: dict[tuple[int, int], Shadow] = {}
         self._words: dict[tuple[Any, int, int], Word] = {}
@@ -153,10 +153,11 @@ class HappensBefore(OrderListener):
         if index is None:
             index = self._interned[key] = len(self._accesses)
             what = kind if event is None else f"put ({kind})"
-            self._accesses.append(Access(what, actor.name, actor.rank, place, number, past))
             if event is None:
                 event = self.story.tell(actor.rank, actor.name, f"{kind}s {view}", place)
-            self._events_of.append(event)
+            self._accesses.append(
+                Access(what, actor.name, actor.rank, place, number, past, event)
+            )
         shadow = self._shadow(view)
         if kind == "read":
             found = shadow.read(window, index, clock)
@@ -172,8 +173,7 @@ class HappensBefore(OrderListener):
         earlier, later = conflict.earlier, conflict.later
         pair = (earlier.place, later.place, earlier.kind, kind, conflict.buffer.name)
         if pair not in self.conflicts:
-            first = self._events_of[self._accesses.index(earlier)]
-            told = self.story.about((earlier.who, later.who), first)
+            told = self.story.about((earlier.who, later.who), earlier.event)
             self.conflicts[pair] = (conflict, told)
 
     def _shadow(self, view: Any) -> Shadow:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tdsim.check.checker import CLEAN, check_seed
+from tdsim.check.checker import check_seed
+from tdsim.check.verdicts import CLEAN
 from tdsim.errors import ProgramError
 from tdsim.sim import Job, simulate
 from tdsim.sim.sites import Site, Sites

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tdsim.check.clocks import Clock, Stamp, knows
+from tdsim.check.story import Event
 
 _MAX_READERS = 16
 """Readers from which a set is worth thinning."""
@@ -21,7 +22,10 @@ _MAX_READERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Something that was done to memory: by whom, where in the text, and what makes it past."""
+    """Something that was done to memory: by whom, where in the text, and what makes it past.
+
+    *event* is how a story tells it.
+    """
 
     kind: str
     who: str
@@ -29,6 +33,7 @@ class Access:
     place: str
     actor: int
     past: tuple[Stamp, ...]
+    event: Event
 
     def __str__(self) -> str:
         return f"{self.kind} by {self.who} at {self.place}"

@@ -8,9 +8,10 @@ from typing import Any
 
 from tdsim.check import CheckResult, check
 from tdsim.check.checker import functional_job
-from tdsim.check.exhaustive import CLEAN, MAX_SCHEDULES, random_schedule
+from tdsim.check.exhaustive import MAX_SCHEDULES, random_schedule
 from tdsim.check.minimize import Removal, minimize_sync, sites_of
 from tdsim.check.story_picture import story_picture
+from tdsim.check.verdicts import CLEAN
 from tdsim.cli import options
 from tdsim.cli.output import progress, say, table, write_json
 from tdsim.errors import UsageError
@@ -31,8 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="hold up each such operation of a rank (put, signal, wait, launch or copy)",
     )  # fmt: skip
     parser.add_argument(
-        "--delay-seed", type=options.seed, help="draw one such delay for each rank by this seed"
-    )
+        "--delay-seed", type=options.seed("--delay-seed"),
+        help="draw one such delay for each rank by this seed",
+    )  # fmt: skip
     parser.add_argument(
         "--minimize-sync",
         action="store_true",
@@ -54,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--replay",
-        type=int,
+        type=options.seed("--replay"),
         metavar="SEED",
         help="show one random schedule step by step: the same for the same SEED",
     )
@@ -69,20 +71,22 @@ def run(args: argparse.Namespace) -> int:
         options.count(args, name, 1)
     if args.replay is not None:
         return _replay(args)
-    result = check(
-        args.kernel,
-        topology=args.topology,
-        shape=options.shape(args, required=False),
-        tunables=options.tunables(args),
-        dtype=args.dtype,
-        seed=args.seed,
-        seeds=args.seeds,
-        calls=args.calls,
-        exhaustive=args.exhaustive,
-        schedules=args.schedules,
-        delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
-        injected=options.injected(args, machine(args.topology).world_size),
-    )
+    with progress("checking", args.schedules if args.exhaustive else args.seeds) as advance:
+        result = check(
+            args.kernel,
+            topology=args.topology,
+            shape=options.shape(args, required=False),
+            tunables=options.tunables(args),
+            dtype=args.dtype,
+            seed=args.seed,
+            seeds=args.seeds,
+            calls=args.calls,
+            exhaustive=args.exhaustive,
+            schedules=args.schedules,
+            delays=options.delays(args.straggler, machine(args.topology).world_size, args.seed),
+            advance=advance,
+            injected=options.injected(args, machine(args.topology).world_size),
+        )
     report = result.to_json()
     removals: tuple[Removal, ...] = ()
     if args.minimize_sync and result.exit_code == 0:
@@ -141,7 +145,7 @@ def _removals(args: argparse.Namespace) -> tuple[Removal, ...]:
 def _show(removals: tuple[Removal, ...], seeds: int) -> None:
     table(
         f"left out one at a time, {seeds} seed(s) each; CLEAN: nothing showed a need for it",
-        ("operation", "reached", "without it", "saves us", "where"),
+        ("operation", "reached", "without it", "saved us", "where"),
         [_row(removal) for removal in removals],
     )
 

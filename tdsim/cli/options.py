@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tdsim.errors import UsageError
@@ -23,15 +24,21 @@ def add_common(parser: argparse.ArgumentParser, topology: str = "h800x8") -> Non
             "--topology", default=topology, help=f"preset or YAML file (default {topology})"
         )
     parser.add_argument("--dtype", default="bf16", help="element type (default bf16)")
-    parser.add_argument("--seed", type=seed, default=0, help="a number from 0 on (default 0)")
+    parser.add_argument(
+        "--seed", type=seed("--seed"), default=0, help="a number from 0 on (default 0)"
+    )
     parser.add_argument("--json", action="store_true", help="machine-readable output")
 
 
-def seed(text: str) -> int:
-    """A seed: NumPy's generators take none below 0."""
-    if not text.isdecimal():
-        raise UsageError(text, "--seed", "a whole number of at least 0", "write digits only")
-    return int(text)
+def seed(option: str) -> Callable[[str], int]:
+    """What reads the seed that *option* gives: NumPy's generators take none below 0."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal():
+            raise UsageError(text, option, "a whole number of at least 0", "write digits only")
+        return int(text)
+
+    return read
 
 
 def check_output(path: str | None, option: str = "--output") -> None:

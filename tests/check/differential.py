@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from oracle import DEADLOCK, OK, RACY, WRONG, outcomes
-from random_programs import job_of, random_program
+from random_programs import random_program
+from translated import job_of
 
 from tdsim.check.checker import check_seed
 from tdsim.check.exhaustive import run_under

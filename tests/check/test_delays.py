@@ -57,6 +57,13 @@ def test_a_late_waiter_misses_a_value_that_is_overwritten():
     assert result.delays["rank=1,op=wait,1000us"] > 0
 
 
+def test_delays_are_applied_under_every_seed():
+    for seed in range(4):
+        delays = [Delay(1, "put", us(50))]
+        result = check(straggler(), topology="h800x2", dtype="fp32", seed=seed, injected=delays)
+        assert result.delays == {"rank=1,op=put,50us": 3}
+
+
 def test_drawn_delays_follow_from_their_seed():
     assert drawn(3, 8) == drawn(3, 8) != drawn(4, 8)
     assert [delay.rank for delay in drawn(3, 8)] == list(range(8))

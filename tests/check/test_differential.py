@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from differential import compare, summary
 from oracle import DEADLOCK, OK, WRONG, outcomes
-from random_programs import MAX_OPS, job_of, random_program
+from random_programs import MAX_OPS, random_program
+from translated import job_of
 
 from tdsim.check.exhaustive import run_under
 from tdsim.sim.choices import RandomChooser

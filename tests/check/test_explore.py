@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from oracle import Cta, Fence, Program, Put, PutSignal, Read, Signal, Wait
-from random_programs import machine_for, translate
+from translated import machine_for, translate
 
 from tdsim import lang as td
 from tdsim.check import check
@@ -90,7 +90,7 @@ def test_a_schedule_is_told_step_by_step_with_lines():
         "3. PE 1 interpret[0] loads rows 0 to 0 of symmetric#0 on PE 1",
         "4. write of rows 0 to 0 of symmetric#0 on PE 1 from PE 0 interpret[0] lands",
     ]
-    assert all("random_programs.py:" in step for step in steps)
+    assert all("translated.py:" in step for step in steps)
     assert "schedules, all there are" in found.text()
 
 

@@ -184,6 +184,10 @@ def hang(ctx, y):
             "--seed: -1; expected a whole number of at least 0; write digits only",
         ),
         (
+            ("check", "ag_gemm", "--replay", "-1"),
+            "--replay: -1; expected a whole number of at least 0; write digits only",
+        ),
+        (
             ("check", "ag_gemm", "--seed", "x"),
             "--seed: x; expected a whole number of at least 0; write digits only",
         ),
