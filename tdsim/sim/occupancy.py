@@ -22,7 +22,7 @@ def shares(
     for s in segments:
         if not on_sm(s):
             continue
-        row = held[_stacked(s.kind)]
+        row = held[stacked(s.kind)]
         first, last = min(int(s.begin / width), bins - 1), min(int(s.end / width), bins - 1)
         if first == last:
             row[first] += s.end - s.begin
@@ -35,7 +35,8 @@ def shares(
     return {kind: [value / whole for value in row] for kind, row in held.items()}
 
 
-def _stacked(kind: str) -> str:
+def stacked(kind: str) -> str:
+    """The kind of ``STACK`` that work of *kind* on an SM is drawn as."""
     if kind == "barrier":
         return "wait"
     return kind if kind in STACK else "comm"

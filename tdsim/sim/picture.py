@@ -12,7 +12,7 @@ from html import escape
 
 from tdsim.engine.timeline import Segment
 from tdsim.files import write_whole
-from tdsim.sim.occupancy import STACK, path_pieces, shares, stretches
+from tdsim.sim.occupancy import STACK, path_pieces, shares, stacked, stretches
 from tdsim.sim.recorder import Recorder, is_busy, on_sm
 from tdsim.sim.simulate import Run
 
@@ -95,7 +95,7 @@ class _Picture:
             if s.rank in self.segments:
                 self.segments[s.rank].append(s)
         shown = [s for rank in self.ranks for s in self.segments[rank]]
-        self.on_sms = {s.kind for s in shown if on_sm(s)}
+        self.on_sms = {stacked(s.kind) for s in shown if on_sm(s)}
         self.movers = [m for m in MOVERS if any(_moves(s, *m) for s in shown)]
         self.row = AREA + LANE * len(self.movers) + PATH + GAP
         self.bottom = TOP + self.row * len(self.ranks)

@@ -46,6 +46,14 @@ def test_it_shows_title_ranks_legend_and_axis(tmp_path):
     assert summary.text() == f"{tmp_path / 'x.svg'}: {summary.bytes:,} bytes"
 
 
+def test_every_colour_of_an_area_is_in_the_legend(tmp_path):
+    """Copies by CTAs are drawn as communication, although no CTA of that role runs here."""
+    picture, _ = drawn(tmp_path / "x.svg", *recorded())
+    legend = {box.get("fill") for box in picture.iter(f"{SVG}rect") if box.get("y") == "66"}
+    areas = {path.get("fill") for path in picture.iter(f"{SVG}path")} - {None, "none"}
+    assert areas <= legend
+
+
 def test_it_needs_nothing_from_outside(tmp_path):
     drawn(tmp_path / "x.svg", *recorded())
     text = (tmp_path / "x.svg").read_text()
