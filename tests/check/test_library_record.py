@@ -18,7 +18,9 @@ TWO_NODES = tuple(f"h800x2x{per_node}" for per_node in range(1, 5))
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_record_has_every_world_from_2_to_8_on_one_node_and_on_two(kernel):
     default = load_program(kernel).tunables["comm"].choices[0]
-    rows = [r["topology"] for r in RECORD["rows"] if (r["kernel"], r["comm"]) == (kernel, default)]
+    rows = [
+        r["topology"] for r in RECORD["rows"] if (r["kernel"], r["comm"]) == (kernel, default)
+    ]
     assert sorted(rows) == sorted(ONE_NODE + TWO_NODES)
 
 
