@@ -116,6 +116,12 @@ class Schedule:
     def __init__(self, chooser: Chooser) -> None:
         self.chooser, self.sharing = chooser, chooser.sharing
         self.pending: dict[str, Step] = {}
+        self.enabled: dict[str, Step] = {}
+        """Those that could be taken now; without an order that means anything."""
+        self.fresh: list[Step] = []
+        """Those that became pending since the last choice, in that order."""
+        self._waits: dict[Place, dict[str, Step]] = {}
+        self._gated: dict[str, Step] = {}
         self.current: Step | None = None
         self.taken = 0
         self.landed: set[Place] = set()
@@ -133,34 +139,55 @@ class Schedule:
         """Make *step* pending; its actor has no other one."""
         step.born = self.taken
         self.pending[step.actor] = step
+        self.fresh.append(step)
 
     def run(self, env: simpy.Environment) -> None:
         """Let *env* run dry between steps until none is enabled any more."""
         while True:
             env.run()
             pending = list(self.pending.values())
-            self._see_who_can(pending)
-            if not any(step.enabled for step in pending):
+            self._see_who_can()
+            if not self.enabled:
                 break
             self.current = self.chooser.choose(pending)
             self.learnt.clear()
-            del self.pending[self.current.actor]
+            self.fresh.clear()
+            self._take(self.current)
             self.taken += 1
             self.current.fire()
         self.chooser.ended(pending)
 
-    def _see_who_can(self, pending: Sequence[Step]) -> None:
-        """Look again at new steps, at waits whose word has changed, and at what was gated."""
+    def _take(self, step: Step) -> None:
+        """*step* is pending no more."""
+        del self.pending[step.actor], self.enabled[step.actor]
+        if step.wait:
+            del self._waits[step.touches[0].place][step.actor]
+
+    def _see_who_can(self) -> None:
+        """Look at waits whose word has changed, at what was gated and at new steps."""
         touches = self.current.touches if self.current else ()
         changed = {touch.place for touch in touches} | self.landed
         self.landed = set()
-        for step in pending:
-            if step.wait and step.born < self.taken:
-                look = step.touches[0].place in changed
-            else:
-                look = not step.enabled
-            if look:
-                step.enabled = step.ready()
+        for place in changed:
+            for step in self._waits.get(place, {}).values():
+                self._look(step)
+        for step in list(self._gated.values()):
+            self._look(step)
+        for step in self.fresh:
+            if step.wait:
+                self._waits.setdefault(step.touches[0].place, {})[step.actor] = step
+            self._look(step)
+
+    def _look(self, step: Step) -> None:
+        """Note whether *step* could be taken now."""
+        step.enabled = step.ready()
+        if step.enabled:
+            self.enabled[step.actor] = step
+            self._gated.pop(step.actor, None)
+        else:
+            self.enabled.pop(step.actor, None)
+            if not step.wait:
+                self._gated[step.actor] = step
 
 
 class RandomChooser:
@@ -177,22 +204,22 @@ class RandomChooser:
         self._priority: dict[str, float] = {}
 
     def choose(self, pending: Sequence[Step]) -> Step:
-        for step in pending:
-            if step.actor not in self._priority:
-                self._priority[step.actor] = self._random.random()
-        enabled = [step for step in pending if step.enabled]
-        chosen = max(enabled, key=lambda step: self._priority[step.actor])
+        priority, enabled = self._priority, self._schedule.enabled
+        for step in self._schedule.fresh:
+            if step.actor not in priority:
+                priority[step.actor] = self._random.random()
+        first = max(enabled, key=priority.__getitem__)
         if self._random.random() < self._change:
-            self._priority[chosen.actor] = -self._random.random()
-            chosen = max(enabled, key=lambda step: self._priority[step.actor])
-        self.taken.append(chosen)
-        return chosen
+            priority[first] = -self._random.random()
+            first = max(enabled, key=priority.__getitem__)
+        self.taken.append(enabled[first])
+        return enabled[first]
 
     def ended(self, pending: Sequence[Step]) -> None:
         """Nothing is kept."""
 
     def watch(self, schedule: Schedule) -> None:
-        """It needs to know no more."""
+        self._schedule = schedule
 
 
 class Replay:
